@@ -1,0 +1,44 @@
+# Targets explain themselves: `make help`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.stamp
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check lint bench torture clean
+
+help:  ## Show this list
+	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "lancepart needs Python 3.11 or newer: install it, or run make PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -r requirements.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $(STAMP)
+
+setup: $(STAMP)  ## Make .venv with the package installed editable
+
+demo: setup  ## Show the main job, end to end, in a temporary folder
+	@$(BIN)/python examples/demo.py
+
+check: setup  ## Format, lint, types, direction of imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+test: check  ## Everything that must hold, checks included
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+torture: setup  ## The long races and kills
+	LANCEPART_TORTURE=1 $(BIN)/python -m pytest -m torture tests/concurrency -v
+
+bench: setup  ## Benchmarks beside peers, in one run
+	$(BIN)/python -m pip install --quiet -r requirements-bench.txt
+	$(BIN)/python -m benchmarks
+
+clean:  ## Remove what the other targets made
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache

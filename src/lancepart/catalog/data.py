@@ -1,0 +1,154 @@
+"""The rows of one table: counted, inserted, merged, updated, deleted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+from lance_namespace import (
+    CountTableRowsRequest,
+    CountTableRowsResponse,
+    DeleteFromTableRequest,
+    DeleteFromTableResponse,
+    InsertIntoTableRequest,
+    InsertIntoTableResponse,
+    MergeInsertIntoTableRequest,
+    MergeInsertIntoTableResponse,
+    RestoreTableRequest,
+    RestoreTableResponse,
+    UpdateTableRequest,
+    UpdateTableResponse,
+)
+
+from lancepart.catalog import requests, tables
+from lancepart.catalog.context import Catalog, shown
+from lancepart.catalog.tables import Located
+from lancepart.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    TableColumnNotFoundError,
+    TableVersionNotFoundError,
+    UnsupportedOperationError,
+)
+from lancepart.storage.dataset import read_ipc
+from lancepart.storage.translate import ConflictError, MissingError, storage_errors
+
+_TIMEOUT = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)?\s*$")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
+
+
+@contextmanager
+def opened(
+    catalog: Catalog, namespace: Any, request: Any, action: str, version: int | str | None = None
+) -> Iterator[tuple[Any, Located]]:
+    """The table that a request names, open; what goes wrong with it is told in the table's name."""
+    requests.refuse_branch(getattr(request, "branch", None))
+    located = tables.locate(catalog, request.id)
+    dataset = tables.open_table(catalog, namespace, located, version)
+    try:
+        with storage_errors(f"{action} table {shown(located.path)}", catalog.root):
+            yield dataset, located
+    except ConflictError as error:
+        raise ConcurrentModificationError(str(error)) from None
+    except MissingError as error:
+        raise InvalidInputError(str(error)) from None
+
+
+def require_columns(dataset: Any, located: Located, columns: list[str]) -> None:
+    """Refuse columns that the table does not have; of a nested one, the first part is looked at."""
+    for column in columns:
+        top = column.strip("`") if column.startswith("`") else column.split(".")[0]
+        if column not in dataset.schema.names and top not in dataset.schema.names:
+            raise TableColumnNotFoundError(f"table {shown(located.path)} has no column {column!r}")
+
+
+def count(catalog: Catalog, namespace: Any, request: CountTableRowsRequest) -> CountTableRowsResponse:
+    """How many rows there are, or how many match."""
+    with opened(catalog, namespace, request, "count rows of", request.version) as (dataset, _):
+        return CountTableRowsResponse(count=dataset.count_rows(filter=request.predicate))
+
+
+def insert(catalog: Catalog, namespace: Any, request: InsertIntoTableRequest, body: bytes) -> InsertIntoTableResponse:
+    """Append rows, or replace all rows, in one commit."""
+    mode = requests.mode(request.mode, ["append", "overwrite"], what="InsertIntoTable mode")
+    data = read_ipc(body).read_all()
+    with opened(catalog, namespace, request, "insert into") as (dataset, _):
+        dataset.insert(data, mode=mode)
+        return InsertIntoTableResponse(num_inserted_rows=data.num_rows, version=dataset.version)
+
+
+def merge_insert(
+    catalog: Catalog, namespace: Any, request: MergeInsertIntoTableRequest, body: bytes
+) -> MergeInsertIntoTableResponse:
+    """Update the rows that match on some columns, insert the others, as far as asked."""
+    if not request.on:
+        raise InvalidInputError("MergeInsertIntoTable needs the columns to match on")
+    data = read_ipc(body).read_all()
+    with opened(catalog, namespace, request, "merge into") as (dataset, located):
+        require_columns(dataset, located, list(request.on))
+        builder = dataset.merge_insert(list(request.on))
+        if request.when_matched_update_all or request.when_matched_update_all_filt:
+            builder = builder.when_matched_update_all(request.when_matched_update_all_filt)
+        if request.when_not_matched_insert_all:
+            builder = builder.when_not_matched_insert_all()
+        if request.when_not_matched_by_source_delete or request.when_not_matched_by_source_delete_filt:
+            builder = builder.when_not_matched_by_source_delete(request.when_not_matched_by_source_delete_filt)
+        if request.timeout:
+            builder = builder.retry_timeout(_timeout(request.timeout))
+        if request.use_index is not None:
+            builder = builder.use_index(request.use_index)
+        done = builder.execute(data)
+        return MergeInsertIntoTableResponse(
+            num_updated_rows=done["num_updated_rows"],
+            num_inserted_rows=done["num_inserted_rows"],
+            num_deleted_rows=done["num_deleted_rows"],
+            version=dataset.version,
+        )
+
+
+def update(catalog: Catalog, namespace: Any, request: UpdateTableRequest) -> UpdateTableResponse:
+    """Set columns to expressions, in the rows that match."""
+    if request.properties:
+        raise UnsupportedOperationError(
+            "UpdateTable changes rows only: table properties are set when a table is created"
+        )
+    updates: dict[str, str] = {}
+    for column, expression in request.updates or ():
+        if column in updates:
+            raise InvalidInputError(f"column {column!r} is set twice")
+        updates[column] = expression
+    if not updates:
+        raise InvalidInputError("UpdateTable needs at least one column to set")
+    with opened(catalog, namespace, request, "update") as (dataset, located):
+        require_columns(dataset, located, list(updates))
+        done = dataset.update(updates, where=request.predicate)
+        return UpdateTableResponse(updated_rows=done["num_rows_updated"], version=dataset.version)
+
+
+def delete(catalog: Catalog, namespace: Any, request: DeleteFromTableRequest) -> DeleteFromTableResponse:
+    """Delete the rows that match."""
+    if not request.predicate.strip():
+        raise InvalidInputError("DeleteFromTable needs a predicate; 'true' deletes all rows")
+    with opened(catalog, namespace, request, "delete from") as (dataset, _):
+        dataset.delete(request.predicate)
+        return DeleteFromTableResponse(version=dataset.version)
+
+
+def restore(catalog: Catalog, namespace: Any, request: RestoreTableRequest) -> RestoreTableResponse:
+    """Make an older version the latest one again, as a new version."""
+    try:
+        with opened(catalog, namespace, request, "restore", request.version) as (dataset, _):
+            dataset.restore()
+            return RestoreTableResponse()
+    except InvalidInputError as error:
+        raise TableVersionNotFoundError(str(error)) from None
+
+
+def _timeout(text: str) -> timedelta:
+    match = _TIMEOUT.match(text)
+    if not match:
+        raise InvalidInputError(f"timeout {text!r} is not understood: write for example 30s or 5m")
+    return timedelta(seconds=float(match.group(1)) * _SECONDS[match.group(2)])

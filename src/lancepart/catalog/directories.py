@@ -1,0 +1,121 @@
+"""Table directories: what the listing sees of them, and how they go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+
+from lancepart.catalog.context import Catalog
+from lancepart.errors import LanceNamespaceError
+from lancepart.storage.rows import TABLE, Row
+
+RESERVED = ".lance-reserved"
+DEREGISTERED = ".lance-deregistered"
+SUFFIX = ".lance"
+
+_DROPPED = b"dropped by lancepart\n"
+_LEFTOVER_AGE = timedelta(hours=1)
+_PARALLEL = 16
+
+
+class State(Enum):
+    """What stands in a table directory."""
+
+    ABSENT = "absent"
+    DECLARED = "declared"
+    CREATED = "created"
+    DEREGISTERED = "deregistered"
+
+
+def v1_location(name: str) -> str:
+    """Where a table of the root lives for clients that only list directories."""
+    return name + SUFFIX
+
+
+def state(catalog: Catalog, location: str) -> State:
+    """What stands at a location, by one listing."""
+    directories, files = catalog.files.children(location)
+    names = {info.path.rsplit("/", 1)[-1] for info in files}
+    if DEREGISTERED in names:
+        return State.DEREGISTERED
+    if "_versions" in directories and not catalog.files.is_empty(f"{location}/_versions"):
+        return State.CREATED
+    if names or any(not catalog.files.is_empty(f"{location}/{directory}") for directory in directories):
+        return State.DECLARED
+    return State.ABSENT
+
+
+def exists(catalog: Catalog, location: str) -> bool:
+    """Whether the listing counts a directory as a table: it has a file, and is not deregistered."""
+    return state(catalog, location) in (State.DECLARED, State.CREATED)
+
+
+def list_names(catalog: Catalog, *, known: Iterable[str] = ()) -> list[str]:
+    """The tables that the listing finds in the root; directories of ``known`` names are not looked into."""
+    directories, _ = catalog.files.children()
+    named = {directory[: -len(SUFFIX)] for directory in directories if directory.endswith(SUFFIX)} - {""}
+    unknown = sorted(named - set(known))
+    return [
+        name for name, found in zip(unknown, _states(catalog, map(v1_location, unknown)), strict=True) if _counts(found)
+    ]
+
+
+def created_only(catalog: Catalog, locations: Iterable[str]) -> list[bool]:
+    """For each location, whether it holds a table with data, not only a declared one."""
+    return [found is State.CREATED for found in _states(catalog, locations)]
+
+
+def _states(catalog: Catalog, locations: Iterable[str]) -> list[State]:
+    wanted = list(locations)
+    if catalog.root.is_local or len(wanted) < 2:
+        return [state(catalog, location) for location in wanted]
+    with ThreadPoolExecutor(_PARALLEL) as pool:
+        return list(pool.map(lambda location: state(catalog, location), wanted))
+
+
+def _counts(found: State) -> bool:
+    return found in (State.DECLARED, State.CREATED)
+
+
+def hide(catalog: Catalog, location: str, *, dropped: bool) -> None:
+    """Mark a directory so that the listing no longer counts it as a table."""
+    catalog.files.put(f"{location}/{DEREGISTERED}", _DROPPED if dropped else b"")
+
+
+def unhide(catalog: Catalog, location: str) -> bool:
+    """Take the mark away; say whether it was there."""
+    return catalog.files.delete(f"{location}/{DEREGISTERED}")
+
+
+def is_leftover(catalog: Catalog, location: str) -> bool:
+    """Whether a directory is what remains of a table whose drop did not come to its end."""
+    try:
+        return catalog.files.read(f"{location}/{DEREGISTERED}") == _DROPPED
+    except FileNotFoundError:
+        return False
+
+
+def sweep_leftover(catalog: Catalog, location: str) -> None:
+    """Finish a drop that was cut short long ago; a recent one may still be at work."""
+    _, files = catalog.files.children(location)
+    mark = next((info for info in files if info.path.endswith(DEREGISTERED)), None)
+    if mark and datetime.now(UTC) - mark.modified > _LEFTOVER_AGE and is_leftover(catalog, location):
+        delete(catalog, location)
+
+
+def delete(catalog: Catalog, location: str) -> None:
+    """Remove a table directory; the mark that hides it goes last."""
+    catalog.root.uri_of(location)
+    catalog.files.delete_directory(location, last=DEREGISTERED)
+
+
+def delete_tables(catalog: Catalog, rows: Iterable[Row]) -> None:
+    """Remove the directories of tables that the manifest no longer names; a failure leaves only garbage."""
+    for row in rows:
+        if row.object_type == TABLE and row.location:
+            try:
+                delete(catalog, row.location)
+            except (LanceNamespaceError, OSError):
+                continue

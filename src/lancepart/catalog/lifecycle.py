@@ -1,0 +1,331 @@
+"""Tables come and go: declare, create, register, deregister, drop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lance_namespace import (
+    CreateTableRequest,
+    CreateTableResponse,
+    DeclareTableRequest,
+    DeclareTableResponse,
+    DeregisterTableRequest,
+    DeregisterTableResponse,
+    DropTableRequest,
+    DropTableResponse,
+    RegisterTableRequest,
+    RegisterTableResponse,
+)
+
+from lancepart.catalog import directories, requests, tables
+from lancepart.catalog.context import Catalog, shown
+from lancepart.catalog.directories import State
+from lancepart.catalog.tables import Located
+from lancepart.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    LanceNamespaceError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+from lancepart.model.ids import check_path, hashed_location, object_id
+from lancepart.storage.dataset import read_ipc, write_dataset, write_managed
+from lancepart.storage.root import check_location
+from lancepart.storage.rows import TABLE, TABLE_VERSION, Change, Row, Update, dump_metadata, now
+from lancepart.storage.snapshot import Snapshot
+from lancepart.storage.translate import ExistsError
+
+
+def declare(catalog: Catalog, request: DeclareTableRequest) -> DeclareTableResponse:
+    """Reserve a name and a place for a table: first the marker file, then the row."""
+    path = check_path(request.id, what="table")
+    snapshot = catalog.snapshot()
+    refuse_existing(catalog, snapshot, path)
+    location = declared_location(catalog, path, request.location)
+    if not catalog.files.put_new(f"{location}/{directories.RESERVED}"):
+        raise ConcurrentModificationError(f"table {shown(path)} is being created by another writer at this moment")
+    properties = dict(request.properties or {})
+    if catalog.manifest_enabled:
+        row = Row(
+            object_id=object_id(path),
+            object_type=TABLE,
+            location=location,
+            metadata=properties or None,
+            created_at=now(),
+        )
+        try:
+            insert(catalog, row, path)
+        except LanceNamespaceError:
+            catalog.files.delete(f"{location}/{directories.RESERVED}")
+            raise
+    elif properties:
+        raise UnsupportedOperationError(
+            "table properties need the manifest: they are not kept with manifest_enabled=false"
+        )
+    return DeclareTableResponse(
+        location=catalog.root.uri_of(location),
+        properties=properties,
+        managed_versioning=True if catalog.versions_managed(catalog.snapshot()) else None,
+        storage_options=dict(catalog.root.storage_options) if request.vend_credentials else None,
+    )
+
+
+def refuse_existing(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...]) -> None:
+    """Raise if the name is taken, or its namespace missing."""
+    tables.require_parent(catalog, snapshot, path)
+    if tables.find(catalog, snapshot, path) is not None or snapshot.row(object_id(path)) is not None:
+        raise TableAlreadyExistsError(f"table {shown(path)} already exists")
+
+
+def declared_location(catalog: Catalog, path: tuple[str, ...], asked: str | None) -> str:
+    """Where a declared table is to live: where the request says, if that is allowed."""
+    if asked is None:
+        return new_location(catalog, path)
+    location = check_location(asked)
+    catalog.root.uri_of(location)
+    if not catalog.manifest_enabled and location != directories.v1_location(path[0]):
+        raise InvalidInputError(f"location {asked!r}: without the manifest a table lives in {path[0]}.lance")
+    return location
+
+
+def new_location(catalog: Catalog, path: tuple[str, ...]) -> str:
+    """Where a new table is to live: ``<name>.lance`` in the root, unless remains of another stand there."""
+    if not catalog.uses_v1_name(path):
+        return hashed_location(object_id(path))
+    location = directories.v1_location(path[0])
+    if directories.state(catalog, location) is State.ABSENT or not catalog.manifest_enabled:
+        return location
+    directories.sweep_leftover(catalog, location)
+    return hashed_location(object_id(path))
+
+
+def insert(catalog: Catalog, row: Row, path: tuple[str, ...]) -> None:
+    """Put a new table's row into the manifest, its namespace held fast meanwhile."""
+
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        touches = tables.require_parent(catalog, snapshot, path)
+        if snapshot.row(row.object_id) is not None:
+            if retry:
+                raise ConcurrentModificationError(f"table {shown(path)} was created by another writer at this moment")
+            raise TableAlreadyExistsError(f"table {shown(path)} already exists")
+        return Change(inserts=(row,), touches=touches), None
+
+    catalog.manifest.transact(plan)
+
+
+def create(catalog: Catalog, namespace: Any, request: CreateTableRequest, body: bytes) -> CreateTableResponse:
+    """Write a table from an Arrow IPC stream and make it known; it appears with its data or not at all."""
+    path = check_path(request.id, what="table")
+    mode = requests.mode(request.mode, ["create", "exist_ok", "overwrite"], what="CreateTable mode")
+    snapshot = catalog.snapshot()
+    tables.require_parent(catalog, snapshot, path)
+    found = tables.find(catalog, snapshot, path)
+    if found is None and snapshot.row(object_id(path)) is not None:
+        raise TableAlreadyExistsError(f"a namespace named {shown(path)} already exists")
+    declared = found is not None and directories.state(catalog, found.location) is not State.CREATED
+    if found is not None and not declared and mode == "create":
+        raise TableAlreadyExistsError(f"table {shown(path)} already exists")
+    if found is not None and not declared and mode == "exist_ok":
+        return CreateTableResponse(location=catalog.root.uri_of(found.location), properties=found.properties)
+    data = read_ipc(body)
+    properties = dict(request.properties or {})
+    if properties and not catalog.manifest_enabled:
+        raise UnsupportedOperationError(
+            "table properties need the manifest: they are not kept with manifest_enabled=false"
+        )
+    if found is not None:
+        return _fill(catalog, namespace, found, data, properties, overwrite=not declared)
+    return _create_new(catalog, namespace, path, data, properties)
+
+
+def _create_new(
+    catalog: Catalog, namespace: Any, path: tuple[str, ...], data: Any, properties: dict[str, str]
+) -> CreateTableResponse:
+    if catalog.versions_managed(catalog.snapshot()):
+        declared = declare(catalog, DeclareTableRequest(id=list(path), properties=properties or None))
+        dataset = write_managed(catalog.root, namespace, path, data, "overwrite")
+        return CreateTableResponse(location=declared.location, version=dataset.version, properties=properties)
+    location = new_location(catalog, path)
+    try:
+        dataset = write_dataset(catalog.root, location, data, "create")
+    except ExistsError:
+        raise ConcurrentModificationError(f"table {shown(path)} was created by another writer at this moment") from None
+    if catalog.manifest_enabled:
+        row = Row(
+            object_id=object_id(path),
+            object_type=TABLE,
+            location=location,
+            metadata=properties or None,
+            created_at=now(),
+        )
+        try:
+            insert(catalog, row, path)
+        except LanceNamespaceError:
+            if location != directories.v1_location(path[0]):
+                directories.delete(catalog, location)
+            raise
+    return CreateTableResponse(location=catalog.root.uri_of(location), version=dataset.version, properties=properties)
+
+
+def _fill(
+    catalog: Catalog, namespace: Any, found: Located, data: Any, properties: dict[str, str], *, overwrite: bool
+) -> CreateTableResponse:
+    """Write the first data of a declared table, or new data over a table."""
+    if found.managed:
+        dataset = write_managed(catalog.root, namespace, found.path, data, "overwrite")
+    else:
+        try:
+            dataset = write_dataset(catalog.root, found.location, data, "overwrite" if overwrite else "create")
+        except ExistsError:
+            raise ConcurrentModificationError(
+                f"table {shown(found.path)} was created by another writer at this moment"
+            ) from None
+    catalog.files.delete(f"{found.location}/{directories.RESERVED}")
+    if found.row is not None and properties:
+        _set_properties(catalog, found, properties)
+    return CreateTableResponse(
+        location=catalog.root.uri_of(found.location), version=dataset.version, properties=properties or found.properties
+    )
+
+
+def _set_properties(catalog: Catalog, found: Located, properties: dict[str, str]) -> None:
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        tables.require(catalog, snapshot, found.path)
+        update = Update(object_id=found.identifier, values={"metadata": dump_metadata(properties)})
+        return Change(updates=(update,)), None
+
+    catalog.manifest.transact(plan)
+
+
+def register(catalog: Catalog, request: RegisterTableRequest) -> RegisterTableResponse:
+    """Make a table that stands beneath the root known under a name."""
+    path = check_path(request.id, what="table")
+    mode = requests.mode(request.mode, ["create", "overwrite"], what="RegisterTable mode")
+    location = check_location(request.location)
+    catalog.root.uri_of(location)
+    if not catalog.manifest_enabled:
+        return _register_v1(catalog, path, location)
+    _refuse_missing(catalog, location)
+    properties = dict(request.properties or {})
+    row = Row(
+        object_id=object_id(path), object_type=TABLE, location=location, metadata=properties or None, created_at=now()
+    )
+
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        touches = tables.require_parent(catalog, snapshot, path)
+        _refuse_shared(snapshot, row.object_id, location)
+        found = snapshot.row(row.object_id)
+        if found is None and (mode == "overwrite" or _is_free(catalog, snapshot, path, location)):
+            return Change(inserts=(row,), touches=touches), None
+        if found is None or mode == "create" or found.object_type != TABLE:
+            raise TableAlreadyExistsError(f"table {shown(path)} already exists")
+        values = {"location": location, "metadata": row.value("metadata")}
+        versions = tuple(version.object_id for version in snapshot.below(row.object_id, TABLE_VERSION))
+        return Change(
+            updates=(Update(object_id=row.object_id, values=values),), deletes=versions, touches=touches
+        ), None
+
+    catalog.manifest.transact(plan)
+    directories.unhide(catalog, location)
+    return RegisterTableResponse(location=location, properties=properties)
+
+
+def _refuse_shared(snapshot: Snapshot, identifier: str, location: str) -> None:
+    """Two names for one directory would let the drop of one take the other's data."""
+    for other in snapshot.at_locations([location]):
+        if other.object_id != identifier:
+            raise TableAlreadyExistsError(f"location {location!r} is registered already, as table {other.object_id!r}")
+
+
+def _is_free(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...], location: str) -> bool:
+    """Whether no directory of another table answers to the name; the one being registered may."""
+    found = tables.find(catalog, snapshot, path)
+    return found is None or found.location == location
+
+
+def _refuse_missing(catalog: Catalog, location: str) -> None:
+    if catalog.files.is_empty(location):
+        raise InvalidInputError(f"location {location!r} holds no table: write one there first, or declare the table")
+
+
+def _register_v1(catalog: Catalog, path: tuple[str, ...], location: str) -> RegisterTableResponse:
+    """Without the manifest, a table can only be registered again where it was deregistered."""
+    if len(path) > 1:
+        tables.require_parent(catalog, catalog.snapshot(), path)
+    if location != directories.v1_location(path[0]):
+        raise UnsupportedOperationError("RegisterTable at another place needs the manifest (manifest_enabled=true)")
+    _refuse_missing(catalog, location)
+    if not directories.unhide(catalog, location):
+        raise TableAlreadyExistsError(f"table {shown(path)} already exists")
+    return RegisterTableResponse(location=location)
+
+
+def deregister(catalog: Catalog, request: DeregisterTableRequest) -> DeregisterTableResponse:
+    """Forget a table and keep its data."""
+    located = tables.locate(catalog, request.id)
+    _forget(catalog, located, dropped=False)
+    return DeregisterTableResponse(
+        id=list(located.path), location=catalog.root.uri_of(located.location), properties=located.properties
+    )
+
+
+def drop(catalog: Catalog, request: DropTableRequest) -> DropTableResponse:
+    """Remove a table: its row first, then its data; without a row, its directory."""
+    path = check_path(request.id, what="table")
+    snapshot = catalog.snapshot()
+    located = tables.find(catalog, snapshot, path) or _hidden(catalog, snapshot, path)
+    if located is None:
+        located = tables.require(catalog, snapshot, path)
+    if located.row is None:
+        directories.delete(catalog, located.location)
+    elif tables.is_shared(snapshot, located):
+        _forget(catalog, located, dropped=True, hide=False)
+    else:
+        _forget(catalog, located, dropped=True)
+        directories.delete_tables(catalog, [located.row])
+    return DropTableResponse(
+        id=list(path), location=catalog.root.uri_of(located.location), properties=located.properties
+    )
+
+
+def _hidden(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...]) -> Located | None:
+    """A deregistered table of the root, which can still be dropped."""
+    if not catalog.uses_v1_name(path) or snapshot.row(object_id(path)) is not None:
+        return None
+    location = directories.v1_location(path[0])
+    if directories.state(catalog, location) is not State.DEREGISTERED or snapshot.at_locations([location]):
+        return None
+    if directories.is_leftover(catalog, location):
+        directories.delete(catalog, location)
+        return None
+    return Located(path=path, location=location, row=None)
+
+
+def _forget(catalog: Catalog, located: Located, *, dropped: bool, hide: bool = True) -> None:
+    """Take a table's row and its versions' rows out of the manifest, and hide its directory from the listing first."""
+    path, location = located.path, located.location
+    hidden = hide and is_listed(catalog, location)
+    if hidden or located.row is None:
+        directories.hide(catalog, location, dropped=dropped)
+    if located.row is None:
+        return
+
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        row = snapshot.row(located.identifier)
+        if row is None or row.location != location:
+            raise TableNotFoundError(f"table {shown(path)} was removed by another writer at this moment")
+        versions = snapshot.below(located.identifier, TABLE_VERSION)
+        return Change(deletes=(located.identifier, *(version.object_id for version in versions))), None
+
+    try:
+        catalog.manifest.transact(plan)
+    except LanceNamespaceError:
+        if hidden and catalog.snapshot().row(located.identifier) is not None:
+            directories.unhide(catalog, location)
+        raise
+
+
+def is_listed(catalog: Catalog, location: str) -> bool:
+    """Whether the listing would take a directory for a table of the root."""
+    return catalog.dir_listing_enabled and location.endswith(directories.SUFFIX) and "/" not in location

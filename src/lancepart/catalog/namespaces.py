@@ -1,0 +1,163 @@
+"""Namespaces: rows of the manifest, and the root with its properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lance_namespace import (
+    CreateNamespaceRequest,
+    CreateNamespaceResponse,
+    DescribeNamespaceRequest,
+    DescribeNamespaceResponse,
+    DropNamespaceRequest,
+    DropNamespaceResponse,
+    ListNamespacesRequest,
+    ListNamespacesResponse,
+    NamespaceExistsRequest,
+    NamespaceExistsResponse,
+)
+
+from lancepart.catalog import directories, requests
+from lancepart.catalog.context import Catalog, shown
+from lancepart.errors import (
+    InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NamespaceNotFoundError,
+)
+from lancepart.model.ids import check_path, object_id
+from lancepart.storage.rows import NAMESPACE, Change, Row, Update, dump_metadata, now
+from lancepart.storage.snapshot import Snapshot
+
+
+def create(catalog: Catalog, request: CreateNamespaceRequest) -> CreateNamespaceResponse:
+    """Make a namespace; its parent's row is touched, so that the parent can't be dropped meanwhile."""
+    catalog.require_manifest("CreateNamespace")
+    path = check_path(request.id, what="namespace", root_allowed=True)
+    mode = requests.mode(request.mode, ["create", "exist_ok", "overwrite"], what="CreateNamespace mode")
+    properties = dict(request.properties or {})
+    if not path:
+        return _create_root(catalog, mode)
+    identifier = object_id(path)
+    row = Row(object_id=identifier, object_type=NAMESPACE, metadata=properties or None, created_at=now())
+    parent = path[:-1]
+
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, tuple[Mapping[str, Any], list[Row]]]:
+        catalog.require_namespace(snapshot, parent)
+        found = snapshot.row(identifier)
+        touches = (object_id(parent),) if parent else ()
+        if found is None:
+            return Change(inserts=(row,), touches=touches), (properties, [])
+        if mode == "exist_ok" and found.object_type == NAMESPACE:
+            return Change(), (found.metadata or {}, [])
+        if mode == "create" or found.object_type != NAMESPACE:
+            raise NamespaceAlreadyExistsError(f"{found.object_type} {shown(path)} already exists")
+        inside = snapshot.below(identifier)
+        fresh = {"metadata": dump_metadata(properties) if properties else None, "created_at": row.created_at}
+        return Change(
+            updates=(Update(object_id=identifier, values=fresh),),
+            deletes=tuple(child.object_id for child in inside),
+            touches=touches,
+        ), (properties, inside)
+
+    kept, dropped = catalog.manifest.transact(plan)
+    directories.delete_tables(catalog, dropped)
+    return CreateNamespaceResponse(properties=as_properties(kept) or None)
+
+
+def _create_root(catalog: Catalog, mode: str) -> CreateNamespaceResponse:
+    if mode == "exist_ok":
+        return CreateNamespaceResponse(properties=dict(catalog.snapshot().properties) or None)
+    if mode == "overwrite":
+        raise InvalidInputError(
+            "the root namespace can't be overwritten: use set_root_properties to change its properties"
+        )
+    raise NamespaceAlreadyExistsError("the root namespace always exists")
+
+
+def list_children(catalog: Catalog, request: ListNamespacesRequest) -> ListNamespacesResponse:
+    """The names of the namespaces directly beneath one."""
+    path = check_path(request.id, what="namespace", root_allowed=True)
+    if not catalog.manifest_enabled:
+        return ListNamespacesResponse(namespaces=[])
+    snapshot = catalog.snapshot()
+    catalog.require_namespace(snapshot, path)
+    names, token = requests.page(
+        snapshot.names(object_id(path), NAMESPACE, request.page_token), request.page_token, request.limit
+    )
+    return ListNamespacesResponse.model_construct(namespaces=names, page_token=token)
+
+
+def describe(catalog: Catalog, request: DescribeNamespaceRequest) -> DescribeNamespaceResponse:
+    """The properties of a namespace; those of the root stand in the manifest table's metadata map."""
+    catalog.require_manifest("DescribeNamespace")
+    path = check_path(request.id, what="namespace", root_allowed=True)
+    snapshot = catalog.snapshot()
+    row = catalog.require_namespace(snapshot, path)
+    if row is None:
+        return DescribeNamespaceResponse(properties=dict(snapshot.properties))
+    return DescribeNamespaceResponse(properties=as_properties(row.metadata))
+
+
+def exists(catalog: Catalog, request: NamespaceExistsRequest) -> NamespaceExistsResponse:
+    """Return if the namespace exists, raise if it does not."""
+    path = check_path(request.id, what="namespace", root_allowed=True)
+    if path and not catalog.manifest_enabled:
+        raise NamespaceNotFoundError(
+            f"namespace {shown(path)} does not exist: without the manifest there is only the root"
+        )
+    catalog.require_namespace(catalog.snapshot(), path)
+    return NamespaceExistsResponse()
+
+
+def drop(catalog: Catalog, request: DropNamespaceRequest) -> DropNamespaceResponse:
+    """Remove a namespace, with all that is in it if asked to cascade, in one commit."""
+    catalog.require_manifest("DropNamespace")
+    path = check_path(request.id, what="namespace", root_allowed=True)
+    mode = requests.mode(request.mode, ["fail", "skip"], what="DropNamespace mode")
+    behavior = requests.mode(request.behavior, ["restrict", "cascade"], what="DropNamespace behavior")
+    if not path:
+        raise InvalidInputError("the root namespace can't be dropped")
+    identifier = object_id(path)
+
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, tuple[Mapping[str, Any] | None, list[Row]]]:
+        try:
+            row = catalog.require_namespace(snapshot, path)
+        except NamespaceNotFoundError:
+            if mode == "skip":
+                return Change(), (None, [])
+            raise
+        assert row is not None
+        inside = snapshot.below(identifier, limit=None if behavior == "cascade" else 1)
+        if inside and behavior == "restrict":
+            raise NamespaceNotEmptyError(
+                f"namespace {shown(path)} is not empty, it holds {inside[0].object_id!r}: drop that first, or cascade"
+            )
+        return Change(deletes=(identifier, *(child.object_id for child in inside))), (row.metadata, inside)
+
+    properties, dropped = catalog.manifest.transact(plan)
+    directories.delete_tables(catalog, dropped)
+    return DropNamespaceResponse(properties=as_properties(properties) if properties is not None else None)
+
+
+def set_root_properties(catalog: Catalog, values: Mapping[str, str | None]) -> dict[str, str]:
+    """Set or, with ``None``, remove properties of the root namespace; all of them afterwards."""
+    catalog.require_manifest("setting root properties")
+    for key, value in values.items():
+        if not isinstance(key, str) or not (value is None or isinstance(value, str)):
+            raise InvalidInputError(f"root property {key!r}: keys are strings, values strings or None")
+    catalog.manifest.set_properties(values)
+    return dict(catalog.snapshot().properties)
+
+
+def as_properties(metadata: Mapping[str, Any] | None) -> dict[str, str]:
+    """Properties are strings; what another client stored as something else is shown as JSON.
+
+    >>> as_properties({"owner": "data", "tags": ["a"]})
+    {'owner': 'data', 'tags': '["a"]'}
+    """
+    return {
+        key: value if isinstance(value, str) else dump_metadata({"": value})[4:-1]
+        for key, value in (metadata or {}).items()
+    }

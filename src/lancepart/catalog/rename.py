@@ -1,0 +1,130 @@
+"""Renaming a table, and taking tables that only the listing knows into the manifest."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from lance_namespace import RenameTableRequest, RenameTableResponse
+
+from lancepart.catalog import directories, lifecycle, tables
+from lancepart.catalog.context import Catalog, shown
+from lancepart.catalog.tables import Located
+from lancepart.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    LanceNamespaceError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+from lancepart.model.ids import check_path, hashed_location, object_id
+from lancepart.storage.rows import TABLE, TABLE_VERSION, Change, Row, now
+from lancepart.storage.snapshot import Snapshot
+
+
+def rename(catalog: Catalog, request: RenameTableRequest) -> RenameTableResponse:
+    """Give a table another name, or another namespace, in one commit.
+
+    A table in ``<name>.lance`` moves to a hashed directory: its files are cloned there, the manifest is switched over,
+    and the old directory goes. Until the switch the old name holds, after it the new one, wherever a crash comes.
+    """
+    catalog.require_manifest("RenameTable")
+    path = check_path(request.id, what="table")
+    namespace = path[:-1] if request.new_namespace_id is None else tuple(request.new_namespace_id)
+    target = check_path([*namespace, request.new_table_name], what="table")
+    if target == path:
+        raise InvalidInputError(f"table {shown(path)} has that name already")
+    snapshot = catalog.snapshot()
+    located = tables.require(catalog, snapshot, path)
+    _refuse_taken(catalog, snapshot, target)
+    if located.row is None:
+        located = _adopted(catalog, path)
+    if not lifecycle.is_listed(catalog, located.location) or tables.is_shared(snapshot, located):
+        _switch(catalog, located, target, located.location)
+        return RenameTableResponse()
+    _move(catalog, located, target)
+    return RenameTableResponse()
+
+
+def _refuse_taken(catalog: Catalog, snapshot: Snapshot, target: tuple[str, ...]) -> None:
+    tables.require_parent(catalog, snapshot, target)
+    if tables.find(catalog, snapshot, target) is not None or snapshot.row(object_id(target)) is not None:
+        raise TableAlreadyExistsError(f"table {shown(target)} already exists")
+
+
+def _move(catalog: Catalog, located: Located, target: tuple[str, ...]) -> None:
+    """Rename a table that must leave its ``<name>.lance`` directory."""
+    old, new = located.location, hashed_location(object_id(target))
+    skip = (directories.RESERVED, directories.DEREGISTERED)
+    catalog.files.clone_directory(old, new, skip=skip)
+    if catalog.files.is_empty(new):
+        catalog.files.put(f"{new}/{directories.RESERVED}")
+    directories.hide(catalog, old, dropped=True)
+    try:
+        _switch(catalog, located, target, new)
+    except LanceNamespaceError:
+        row = catalog.snapshot().row(located.identifier)
+        if row is not None and row.location == old:
+            directories.unhide(catalog, old)
+        directories.delete(catalog, new)
+        raise
+    catalog.files.clone_directory(old, new, skip=skip)
+    directories.delete(catalog, old)
+
+
+def _switch(catalog: Catalog, located: Located, target: tuple[str, ...], location: str) -> None:
+    """One commit in which the old row and its versions' rows go and the new ones come."""
+    renamed = object_id(target)
+    stamp = now()
+
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        row = snapshot.row(located.identifier)
+        if row is None or row.location != located.location:
+            raise TableNotFoundError(f"table {shown(located.path)} was removed by another writer at this moment")
+        touches = tables.require_parent(catalog, snapshot, target)
+        if snapshot.row(renamed) is not None:
+            message = f"table {shown(target)} already exists"
+            raise ConcurrentModificationError(message) if retry else TableAlreadyExistsError(message)
+        versions = snapshot.below(located.identifier, TABLE_VERSION)
+        moved = [dataclasses.replace(row, object_id=renamed, location=location, created_at=stamp)]
+        moved += [_moved_version(version, located, renamed, location) for version in versions]
+        gone = (located.identifier, *(version.object_id for version in versions))
+        return Change(inserts=tuple(moved), deletes=gone, touches=touches), None
+
+    catalog.manifest.transact(plan)
+
+
+def _moved_version(version: Row, located: Located, renamed: str, location: str) -> Row:
+    metadata = dict(version.metadata or {})
+    staged = metadata.get("manifest_path")
+    if isinstance(staged, str) and f"{located.location}/" in staged:
+        metadata["manifest_path"] = staged.replace(f"{located.location}/", f"{location}/", 1)
+    number = version.object_id.rsplit("$", 1)[-1]
+    return dataclasses.replace(version, object_id=f"{renamed}${number}", metadata=metadata)
+
+
+def _adopted(catalog: Catalog, path: tuple[str, ...]) -> Located:
+    """A table of the listing, now with a row; whoever renames it at the same time meets that row."""
+    _adopt(catalog, [path[0]])
+    return tables.require(catalog, catalog.snapshot(), path)
+
+
+def migrate(catalog: Catalog) -> int:
+    """Give every table that only the listing knows a row in the manifest; how many got one."""
+    catalog.require_manifest("migrate")
+    snapshot = catalog.snapshot()
+    known = snapshot.names("", TABLE)
+    names = directories.list_names(catalog, known=known)
+    return _adopt(catalog, tables.without_rows(snapshot, names))
+
+
+def _adopt(catalog: Catalog, names: list[str]) -> int:
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, int]:
+        found = snapshot.rows(names)
+        rows = tuple(
+            Row(object_id=name, object_type=TABLE, location=directories.v1_location(name), created_at=now())
+            for name in names
+            if name not in found and directories.exists(catalog, directories.v1_location(name))
+        )
+        return Change(inserts=rows), len(rows)
+
+    return catalog.manifest.transact(plan)

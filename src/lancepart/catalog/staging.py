@@ -1,0 +1,242 @@
+"""Staged and finished manifests of table versions, and the rows that point at them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from lance_namespace_urllib3_client.models import TableVersion
+
+from lancepart.catalog.context import Catalog, shown
+from lancepart.catalog.tables import Located
+from lancepart.errors import (
+    ConcurrentModificationError,
+    InternalError,
+    InvalidInputError,
+    TableVersionAlreadyExistsError,
+)
+from lancepart.model.versions import DIRECTORY, NamingScheme, version_of
+from lancepart.storage.files import FileInfo
+from lancepart.storage.rows import TABLE_VERSION, Row, Update, dump_metadata, now
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """A manifest that waits to become a version; ``name`` is its file in the table's ``_versions``."""
+
+    table: Located
+    version: int
+    name: str
+    scheme: NamingScheme
+    size: int | None = None
+    metadata: dict[str, str] | None = None
+
+    @property
+    def row_id(self) -> str:
+        """The version's key in the manifest."""
+        return f"{self.table.identifier}${self.version}"
+
+    @property
+    def path(self) -> str:
+        """Where the staged manifest stands, beneath the root."""
+        return f"{self.table.location}/{DIRECTORY}/{self.name}"
+
+    @property
+    def final_path(self) -> str:
+        """Where the finished manifest is to stand."""
+        return f"{self.table.location}/{DIRECTORY}/{self.scheme.file_name(self.version)}"
+
+    def row(self) -> Row:
+        """The row that commits the version, pointing at the staged manifest."""
+        stamp = now()
+        details: dict[str, Any] = {
+            "manifest_path": self.path,
+            "manifest_size": self.size,
+            "naming_scheme": self.scheme.value,
+            "timestamp_millis": int(stamp.timestamp() * 1000),
+            "metadata": self.metadata,
+        }
+        return Row(
+            object_id=self.row_id,
+            object_type=TABLE_VERSION,
+            metadata={key: value for key, value in details.items() if value is not None},
+            created_at=stamp,
+        )
+
+
+def read(catalog: Catalog, table: Located, request: Any) -> Staged:
+    """What a request stages, checked: it must lie in the table's own ``_versions``, and be there."""
+    if request.version is None or request.version < 1:
+        raise InvalidInputError(f"version {request.version} of table {shown(table.path)}: versions start at 1")
+    name = _name_in(table, request.manifest_path)
+    scheme = (
+        NamingScheme.parse(request.naming_scheme)
+        if request.naming_scheme
+        else NamingScheme.of_file(name) or _scheme_in_use(catalog, table)
+    )
+    staged = Staged(
+        table=table,
+        version=request.version,
+        name=name,
+        scheme=scheme,
+        size=request.manifest_size,
+        metadata=dict(request.metadata) if request.metadata else None,
+    )
+    if staged.path == staged.final_path:
+        raise InvalidInputError(
+            f"manifest path {request.manifest_path!r} is the final one: stage it under another name"
+        )
+    if not catalog.files.exists(staged.path) and not _is_done(catalog, staged):
+        raise InvalidInputError(f"there is no staged manifest at {request.manifest_path!r}")
+    return staged
+
+
+def _is_done(catalog: Catalog, staged: Staged) -> bool:
+    """Whether the version is finished already, so that the answer is 'exists', not 'nothing staged'."""
+    return catalog.files.exists(staged.final_path)
+
+
+def _name_in(table: Located, manifest_path: str) -> str:
+    text = manifest_path or ""
+    path = unquote(urlparse(text).path) if "://" in text else text
+    prefix = f"{table.location}/{DIRECTORY}/"
+    parts = path.split("/")
+    name = parts[-1]
+    inside = path == prefix + name or path.endswith("/" + prefix + name)
+    if not inside or not name or name in (".", "..") or ".." in parts:
+        raise InvalidInputError(f"manifest path {manifest_path!r} is not in {prefix!r} of table {shown(table.path)}")
+    return name
+
+
+def _scheme_in_use(catalog: Catalog, table: Located) -> NamingScheme:
+    schemes = {NamingScheme.of_file(_base(info)) for info in _listed(catalog, table)}
+    return NamingScheme.V1 if schemes == {NamingScheme.V1} else NamingScheme.V2
+
+
+def finalize_new(catalog: Catalog, staged: Staged) -> TableVersion:
+    """Copy a staged manifest to its final place if no version stands there, and remove the staged one."""
+    message = f"version {staged.version} of table {shown(staged.table.path)} already exists"
+    if any(item.version == staged.version for item in files(catalog, staged.table)):
+        raise TableVersionAlreadyExistsError(message)
+    content = catalog.files.read(staged.path)
+    if not catalog.files.put_new(staged.final_path, content) and catalog.files.read(staged.final_path) != content:
+        raise ConcurrentModificationError(message)
+    final = _finished(catalog, staged)
+    discard(catalog, staged)
+    return final
+
+
+def copy_to_final(catalog: Catalog, staged: Staged) -> TableVersion:
+    """Copy a committed version's manifest to its final place; done twice, it is the same."""
+    try:
+        catalog.files.put_new(staged.final_path, catalog.files.read(staged.path))
+    except FileNotFoundError:
+        if not catalog.files.exists(staged.final_path):
+            raise InternalError(
+                f"version {staged.version} of table {shown(staged.table.path)} is committed, but neither its staged "
+                f"manifest {staged.path!r} nor its final one is there"
+            ) from None
+    return _finished(catalog, staged)
+
+
+def discard(catalog: Catalog, staged: Staged) -> None:
+    """Remove a staged manifest that is finished."""
+    catalog.files.delete(staged.path)
+
+
+def _finished(catalog: Catalog, staged: Staged) -> TableVersion:
+    name = staged.scheme.file_name(staged.version)
+    info = next((item for item in _listed(catalog, staged.table) if _base(item) == name), None)
+    if info is None:
+        raise InternalError(f"the manifest {staged.final_path!r} is gone")
+    version = _of_file(catalog, info)
+    version.metadata = staged.metadata
+    return version
+
+
+def files(catalog: Catalog, table: Located) -> list[TableVersion]:
+    """The versions of which a finished manifest stands in ``_versions``."""
+    return [_of_file(catalog, info) for info in _listed(catalog, table) if version_of(_base(info)) is not None]
+
+
+def delete_files(catalog: Catalog, table: Located, numbers: Iterable[int]) -> None:
+    """Delete the manifests of versions, whatever their naming."""
+    wanted = set(numbers)
+    for info in _listed(catalog, table):
+        if version_of(_base(info)) in wanted:
+            catalog.files.delete(info.path)
+
+
+def _listed(catalog: Catalog, table: Located) -> tuple[FileInfo, ...]:
+    return catalog.files.children(f"{table.location}/{DIRECTORY}")[1]
+
+
+def _base(info: FileInfo) -> str:
+    return info.path.rsplit("/", 1)[-1]
+
+
+def _of_file(catalog: Catalog, info: FileInfo) -> TableVersion:
+    return TableVersion(
+        version=version_of(_base(info)),
+        manifest_path=store_path(catalog, info.path),
+        manifest_size=info.size,
+        e_tag=info.e_tag,
+        timestamp_millis=int(info.modified.timestamp() * 1000),
+    )
+
+
+def store_path(catalog: Catalog, path: str) -> str:
+    """A path as pylance's object store knows it: from the top of the disk or bucket, with no slash before it."""
+    root = catalog.root.uri if catalog.root.is_local else unquote(urlparse(catalog.root.uri).path)
+    return f"{root.strip('/')}/{path}".lstrip("/")
+
+
+def number(row: Row) -> int:
+    """The version that a row stands for."""
+    return int(row.object_id.rsplit("$", 1)[-1])
+
+
+def is_final(row: Row) -> bool:
+    """Whether a version's row points at a finished manifest."""
+    path = (row.metadata or {}).get("manifest_path")
+    return path is None or version_of(str(path).rsplit("/", 1)[-1]) is not None
+
+
+def of_staged_row(table: Located, row: Row, version: int) -> Staged:
+    """What a row that was never finished points at."""
+    details = row.metadata or {}
+    name = _name_in(table, details["manifest_path"])
+    scheme = details.get("naming_scheme")
+    return Staged(
+        table=table,
+        version=version,
+        name=name,
+        scheme=NamingScheme.parse(scheme) if scheme else NamingScheme.of_file(name) or NamingScheme.V2,
+        size=details.get("manifest_size"),
+        metadata=details.get("metadata"),
+    )
+
+
+def of_row(catalog: Catalog, table: Located, row: Row) -> TableVersion:
+    """What a finished version's row says."""
+    details = row.metadata or {}
+    path = details.get("manifest_path")
+    return TableVersion(
+        version=number(row),
+        manifest_path=store_path(catalog, path if path else f"{table.location}/{DIRECTORY}"),
+        manifest_size=details.get("manifest_size"),
+        e_tag=details.get("e_tag"),
+        timestamp_millis=details.get("timestamp_millis"),
+        metadata=details.get("metadata"),
+    )
+
+
+def pointer(row: Row, staged: Staged, final: TableVersion) -> Update:
+    """The update that points a version's row at its finished manifest."""
+    details = dict(row.metadata or {})
+    details |= {"manifest_path": staged.final_path, "manifest_size": final.manifest_size}
+    if final.e_tag:
+        details["e_tag"] = final.e_tag
+    return Update(object_id=row.object_id, values={"metadata": dump_metadata(details)})

@@ -1,0 +1,28 @@
+"""Where an operation may run: never on a thread of pylance's own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import ParamSpec, TypeVar
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def run(operation: Callable[Arguments, Result], /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
+    """Call an operation here, or on a thread of ours if pylance is the caller.
+
+    pylance asks a namespace for versions from a thread of its runtime, and can't be called back from there: the
+    interpreter aborts. Such a thread is one that Python did not start.
+    """
+    if not isinstance(threading.current_thread(), threading._DummyThread):
+        return operation(*arguments, **options)
+    return _workers().submit(operation, *arguments, **options).result()
+
+
+@cache
+def _workers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=32, thread_name_prefix="lancepart-catalog")

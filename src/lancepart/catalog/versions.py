@@ -1,0 +1,225 @@
+"""Table versions: as files in ``_versions``, or as rows of the manifest when that manages them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lance_namespace import (
+    BatchCreateTableVersionsRequest,
+    BatchCreateTableVersionsResponse,
+    BatchDeleteTableVersionsRequest,
+    BatchDeleteTableVersionsResponse,
+    CreateTableVersionRequest,
+    CreateTableVersionResponse,
+    DescribeTableVersionRequest,
+    DescribeTableVersionResponse,
+    ListTableVersionsRequest,
+    ListTableVersionsResponse,
+)
+from lance_namespace_urllib3_client.models import TableVersion
+
+from lancepart.catalog import requests, staging, tables
+from lancepart.catalog.context import Catalog, shown
+from lancepart.catalog.staging import Staged
+from lancepart.catalog.tables import Located
+from lancepart.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    TableVersionAlreadyExistsError,
+    TableVersionNotFoundError,
+)
+from lancepart.model.ids import check_path
+from lancepart.storage.rows import TABLE_VERSION, Change, Row
+from lancepart.storage.snapshot import Snapshot
+
+
+def create(catalog: Catalog, request: CreateTableVersionRequest) -> CreateTableVersionResponse:
+    """Make a staged manifest the next version of a table, unless that version exists."""
+    requests.refuse_branch(request.branch)
+    located = tables.locate(catalog, request.id)
+    staged = staging.read(catalog, located, request)
+    if not located.managed:
+        return CreateTableVersionResponse(version=staging.finalize_new(catalog, staged))
+    commit(catalog, [staged])
+    return CreateTableVersionResponse(version=finish(catalog, staged))
+
+
+def batch_create(catalog: Catalog, request: BatchCreateTableVersionsRequest) -> BatchCreateTableVersionsResponse:
+    """Make versions of several tables; all or nothing when the manifest manages versions, else one by one."""
+    entries = list(request.entries or ())
+    for entry in entries:
+        requests.refuse_branch(entry.branch)
+    located = [tables.locate(catalog, entry.id) for entry in entries]
+    staged = [staging.read(catalog, table, entry) for table, entry in zip(located, entries, strict=True)]
+    _refuse_repeated(staged)
+    if not all(item.table.managed for item in staged):
+        return BatchCreateTableVersionsResponse(versions=[staging.finalize_new(catalog, item) for item in staged])
+    commit(catalog, staged)
+    return BatchCreateTableVersionsResponse(versions=[finish(catalog, item) for item in staged])
+
+
+def commit(catalog: Catalog, staged: Sequence[Staged]) -> None:
+    """Put the rows of new versions into the manifest; from here on they exist."""
+
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        return creation(catalog, snapshot, staged, retry=retry), None
+
+    catalog.manifest.transact(plan)
+
+
+def creation(catalog: Catalog, snapshot: Snapshot, staged: Sequence[Staged], *, retry: bool) -> Change:
+    """The change that inserts versions; each table's row is touched, so that it can't be dropped meanwhile."""
+    for item in staged:
+        if tables.require(catalog, snapshot, item.table.path).location != item.table.location:
+            raise ConcurrentModificationError(f"table {shown(item.table.path)} was replaced by another writer")
+    taken = snapshot.rows(item.row_id for item in staged)
+    if taken:
+        first = next(item for item in staged if item.row_id in taken)
+        message = f"version {first.version} of table {shown(first.table.path)} already exists"
+        raise ConcurrentModificationError(message) if retry else TableVersionAlreadyExistsError(message)
+    touches = tuple(dict.fromkeys(item.table.identifier for item in staged))
+    return Change(inserts=tuple(item.row() for item in staged), touches=touches)
+
+
+def finish(catalog: Catalog, staged: Staged) -> TableVersion:
+    """Put a committed version's manifest where readers without the catalog find it, and point its row there."""
+    final = staging.copy_to_final(catalog, staged)
+    _point(catalog, staged, final)
+    staging.discard(catalog, staged)
+    return final
+
+
+def _point(catalog: Catalog, staged: Staged, final: TableVersion) -> None:
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        row = snapshot.row(staged.row_id)
+        if row is None or staging.is_final(row):
+            return Change(), None
+        return Change(updates=(staging.pointer(row, staged, final),)), None
+
+    catalog.manifest.transact(plan)
+
+
+def list_versions(catalog: Catalog, request: ListTableVersionsRequest) -> ListTableVersionsResponse:
+    """The versions of a table, those still staged finished on the way."""
+    requests.refuse_branch(request.branch)
+    if request.limit is not None and request.limit <= 0:
+        raise InvalidInputError(f"limit is {request.limit}: give a positive number")
+    timeline = Timeline.of(catalog, check_path(request.id, what="table"))
+    descending = bool(request.descending)
+    after = _token(request.page_token)
+    numbers = [n for n in timeline.numbers if after is None or (n < after if descending else n > after)]
+    numbers.sort(reverse=descending)
+    chosen = numbers if request.limit is None else numbers[: request.limit]
+    token = str(chosen[-1]) if len(chosen) < len(numbers) else None
+    return ListTableVersionsResponse(versions=timeline.versions(chosen), page_token=token)
+
+
+def describe(catalog: Catalog, namespace: Any, request: DescribeTableVersionRequest) -> DescribeTableVersionResponse:
+    """One version of a table, the latest if none is named; a staged one is finished first."""
+    requests.refuse_branch(request.branch)
+    timeline = Timeline.of(catalog, check_path(request.id, what="table"))
+    number = request.version if request.version is not None else max(timeline.numbers, default=None)
+    if number is None or number not in timeline.numbers:
+        raise TableVersionNotFoundError(f"table {shown(timeline.table.path)} has no version {number}")
+    version = timeline.versions([number])[0]
+    if not timeline.table.managed:
+        dataset = tables.open_table(catalog, namespace, timeline.table, number)
+        version.metadata = {key: str(value) for key, value in dataset.get_version()["metadata"].items()}
+    return DescribeTableVersionResponse(version=version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """The versions of one table at one moment."""
+
+    catalog: Catalog
+    snapshot: Snapshot
+    table: Located
+    numbers: list[int]
+
+    @classmethod
+    def of(cls, catalog: Catalog, path: Sequence[str]) -> Timeline:
+        """Read which versions a table has."""
+        snapshot = catalog.snapshot()
+        return cls.at(catalog, snapshot, tables.require(catalog, snapshot, path))
+
+    @classmethod
+    def at(cls, catalog: Catalog, snapshot: Snapshot, table: Located) -> Timeline:
+        """Read which versions a table has in a snapshot."""
+        if table.managed:
+            numbers = [int(item.rsplit("$", 1)[-1]) for item in snapshot.ids(table.identifier, TABLE_VERSION)]
+        else:
+            numbers = [item.version for item in staging.files(catalog, table)]
+        return cls(catalog=catalog, snapshot=snapshot, table=table, numbers=sorted(set(numbers)))
+
+    def versions(self, numbers: Sequence[int]) -> list[TableVersion]:
+        """What is known of some versions; those still staged are finished first."""
+        if not self.table.managed:
+            found = {item.version: item for item in staging.files(self.catalog, self.table)}
+            return [found[number] for number in numbers]
+        rows = self.snapshot.rows(f"{self.table.identifier}${number}" for number in numbers)
+        return [self._finished(rows[f"{self.table.identifier}${number}"], number) for number in numbers]
+
+    def _finished(self, row: Row, number: int) -> TableVersion:
+        if staging.is_final(row):
+            return staging.of_row(self.catalog, self.table, row)
+        return finish(self.catalog, staging.of_staged_row(self.table, row, number))
+
+
+def batch_delete(catalog: Catalog, request: BatchDeleteTableVersionsRequest) -> BatchDeleteTableVersionsResponse:
+    """Delete versions: their manifests' files first, then, if the manifest manages them, their rows."""
+    requests.refuse_branch(request.branch)
+    snapshot = catalog.snapshot()
+    located = tables.require(catalog, snapshot, check_path(request.id, what="table"))
+    numbers = chosen_versions(catalog, snapshot, located, request)
+    staging.delete_files(catalog, located, numbers)
+    if located.managed and numbers:
+
+        def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+            present = snapshot.rows(f"{located.identifier}${number}" for number in numbers)
+            return Change(deletes=tuple(present)), None
+
+        catalog.manifest.transact(plan)
+    return BatchDeleteTableVersionsResponse(deleted_count=len(numbers))
+
+
+def chosen_versions(
+    catalog: Catalog, snapshot: Snapshot, located: Located, request: BatchDeleteTableVersionsRequest
+) -> list[int]:
+    """The existing versions in a request's ranges; a missing one is skipped unless the request minds."""
+    present = Timeline.at(catalog, snapshot, located).numbers
+    chosen: set[int] = set()
+    for item in request.ranges or ():
+        start, end = item.start_version, item.end_version
+        if start < 0 or end < -1 or (end != -1 and end < start):
+            raise InvalidInputError(f"version range [{start}, {end}) is not valid: give start <= end, or -1 as the end")
+        inside = {number for number in present if number >= start and (end == -1 or number < end)}
+        if _minds_missing(request) and (end != -1 and len(inside) < end - max(start, 1)):
+            missing = next(number for number in range(max(start, 1), end) if number not in inside)
+            raise TableVersionNotFoundError(f"table {shown(located.path)} has no version {missing}")
+        chosen |= inside
+    return sorted(chosen)
+
+
+def _minds_missing(request: BatchDeleteTableVersionsRequest) -> bool:
+    return str((request.context or {}).get("ignore_missing", "true")).lower() == "false"
+
+
+def _refuse_repeated(staged: Iterable[Staged]) -> None:
+    seen: set[str] = set()
+    for item in staged:
+        if item.row_id in seen:
+            raise InvalidInputError(
+                f"version {item.version} of table {shown(item.table.path)} stands twice in the request"
+            )
+        seen.add(item.row_id)
+
+
+def _token(token: str | None) -> int | None:
+    if token is None:
+        return None
+    if not token.isdigit():
+        raise InvalidInputError(f"page token {token!r} is not one that ListTableVersions gave")
+    return int(token)

@@ -1,0 +1,189 @@
+"""Plain files beneath a root: markers, staged manifests, whole table directories."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import obstore
+from obstore import store as stores
+
+from lancepart.storage.root import Root
+from lancepart.storage.translate import storage_errors
+
+_CLIENT_OPTIONS = {"allow_http", "allow_invalid_certificates", "connect_timeout", "timeout", "proxy_url", "user_agent"}
+_PARALLEL = 16
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """What a listing says of one file; ``path`` is relative to the root."""
+
+    path: str
+    size: int
+    modified: datetime
+    e_tag: str | None
+
+
+class Files:
+    """Reads and writes small files beneath a root, alike on a local disk and on an object store."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._store: Any = None
+
+    def read(self, path: str) -> bytes:
+        """The content of a file; FileNotFoundError if there is none."""
+        with storage_errors(f"read {path!r}", self._root):
+            return bytes(obstore.get(self._opened(), path).bytes())
+
+    def exists(self, path: str) -> bool:
+        """Whether a file stands at exactly this path."""
+        try:
+            with storage_errors(f"look at {path!r}", self._root):
+                obstore.head(self._opened(), path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def put(self, path: str, content: bytes = b"") -> None:
+        """Write a file, replacing one that stands there."""
+        with storage_errors(f"write {path!r}", self._root):
+            obstore.put(self._opened(create=True), path, content)
+
+    def put_new(self, path: str, content: bytes = b"") -> bool:
+        """Write a file only if there is none, in one atomic step; say whether it was written."""
+        try:
+            with storage_errors(f"write {path!r}", self._root):
+                obstore.put(self._opened(create=True), path, content, mode="create")
+        except FileExistsError:
+            return False
+        return True
+
+    def delete(self, path: str) -> bool:
+        """Remove a file; say whether it was there, as far as the store tells."""
+        try:
+            with storage_errors(f"delete {path!r}", self._root):
+                obstore.delete(self._opened(), path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def walk(self, prefix: str) -> Iterator[FileInfo]:
+        """All files at any depth beneath a directory."""
+        try:
+            with storage_errors(f"list {prefix!r}", self._root):
+                for chunk in obstore.list(self._opened(), prefix):
+                    yield from (_info(item) for item in chunk)
+        except FileNotFoundError:
+            return
+
+    def children(self, directory: str = "") -> tuple[tuple[str, ...], tuple[FileInfo, ...]]:
+        """The names of the directories, and the files, directly beneath a directory."""
+        try:
+            with storage_errors(f"list {directory or 'the root'!r}", self._root):
+                found = obstore.list_with_delimiter(self._opened(), directory or None)
+        except FileNotFoundError:
+            return (), ()
+        names = tuple(prefix.rstrip("/").rsplit("/", 1)[-1] for prefix in found["common_prefixes"])
+        return names, tuple(_info(item) for item in found["objects"])
+
+    def is_empty(self, directory: str) -> bool:
+        """Whether no file stands at any depth beneath a directory."""
+        return next(self.walk(directory), None) is None
+
+    def delete_directory(self, directory: str, *, last: str | None = None) -> None:
+        """Remove all files beneath a directory; ``last`` names the file that goes after all others."""
+        paths = [info.path for info in self.walk(directory)]
+        final = f"{directory}/{last}" if last else None
+        self._in_parallel(self.delete, [path for path in paths if path != final])
+        if final in paths:
+            self.delete(final)
+        if self._root.is_local:
+            _remove_empty(os.path.join(self._root.uri, directory))
+
+    def clone_directory(self, source: str, target: str, *, skip: Iterable[str] = ()) -> None:
+        """Make the files of one directory stand in another too: linked on a local disk, copied by an object store."""
+        skipped = {f"{source}/{name}" for name in skip}
+        present = {info.path for info in self.walk(target)}
+        pairs = [
+            (info.path, target + info.path[len(source) :]) for info in self.walk(source) if info.path not in skipped
+        ]
+        self._in_parallel(lambda pair: self._clone(*pair), [pair for pair in pairs if pair[1] not in present])
+
+    def _clone(self, source: str, target: str) -> None:
+        if self._root.is_local:
+            _link(os.path.join(self._root.uri, source), os.path.join(self._root.uri, target))
+            return
+        with storage_errors(f"copy {source!r}", self._root):
+            obstore.copy(self._opened(), source, target)
+
+    def _in_parallel(self, action: Any, items: list[Any]) -> None:
+        if len(items) <= 1 or self._root.is_local:
+            for item in items:
+                action(item)
+            return
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            list(pool.map(action, items))
+
+    def _opened(self, *, create: bool = False) -> Any:
+        if self._store is None:
+            if self._root.is_local:
+                if create:
+                    os.makedirs(self._root.uri, exist_ok=True)
+                elif not os.path.isdir(self._root.uri):
+                    raise FileNotFoundError(self._root.uri)
+                self._store = stores.LocalStore(self._root.uri)
+            else:
+                self._store = _remote_store(self._root)
+        return self._store
+
+
+_from_url: Any = stores.from_url
+
+
+def _remote_store(root: Root) -> Any:
+    client = {key: value for key, value in root.storage_options.items() if key in _CLIENT_OPTIONS}
+    config = {key: value for key, value in root.storage_options.items() if key not in _CLIENT_OPTIONS}
+    known = {key: value for key, value in config.items() if _is_known(root.uri, key, value)}
+    return _from_url(root.uri, config=known or None, client_options=client or None)
+
+
+def _is_known(uri: str, key: str, value: str) -> bool:
+    try:
+        _from_url(uri, config={key: value})
+    except obstore.exceptions.UnknownConfigurationKeyError:
+        return False
+    except obstore.exceptions.BaseError:
+        return True
+    return True
+
+
+def _info(item: Any) -> FileInfo:
+    return FileInfo(path=item["path"], size=item["size"], modified=item["last_modified"], e_tag=item.get("e_tag"))
+
+
+def _link(source: str, target: str) -> None:
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    if os.path.basename(source).endswith((".json", ".lance-reserved")):
+        shutil.copyfile(source, target)
+        return
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        return
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def _remove_empty(directory: str) -> None:
+    """Remove directories that hold no file; what another writer put there meanwhile stays."""
+    for path, _, _ in os.walk(directory, topdown=False):
+        with contextlib.suppress(OSError):
+            os.rmdir(path)

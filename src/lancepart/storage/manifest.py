@@ -1,0 +1,199 @@
+"""The ``__manifest`` table: every change is a compare-and-swap on the rows that it names."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import lance
+import pyarrow as pa
+
+from lancepart.errors import ConcurrentModificationError, InternalError
+from lancepart.storage import upkeep
+from lancepart.storage.root import Root
+from lancepart.storage.rows import CREATED_AT, PRIMARY_KEY, PRIMARY_KEY_POSITION, SCHEMA, Change, source_table
+from lancepart.storage.snapshot import REQUIRED_COLUMNS, Snapshot, literals
+from lancepart.storage.translate import ConflictError, ExistsError, KeyExistsError, MissingError, storage_errors
+
+NAME = "__manifest"
+RETRY_SECONDS = 60.0
+FRESH_SECONDS = 300.0
+
+Result = TypeVar("Result")
+
+
+class Manifest:
+    """Reads and changes the manifest table beneath a root."""
+
+    def __init__(self, root: Root) -> None:
+        self.root = root
+        self.uri = f"{root.uri}/{NAME}"
+        self._session = lance.Session()
+
+    def snapshot(self, version: int | None = None) -> Snapshot:
+        """The latest version, or a given one; an empty one while nothing was written."""
+        try:
+            with storage_errors("open __manifest", self.root):
+                return Snapshot(self._open(version), self.root)
+        except MissingError:
+            if version is not None:
+                raise
+            return Snapshot(None, self.root)
+
+    def transact(self, plan: Callable[[Snapshot, bool], tuple[Change, Result]]) -> Result:
+        """Plan a change on the latest snapshot and publish it, again and again until it wins or is refused.
+
+        ``plan`` gets the snapshot and whether it is asked again because another commit came first; what it raises is
+        the caller's error. A publish whose outcome is unknown is looked up before it is tried again.
+        """
+        deadline = time.monotonic() + RETRY_SECONDS
+        attempt = 0
+        while True:
+            snapshot = self.snapshot()
+            change, result = plan(snapshot, attempt > 0)
+            if change.is_empty:
+                return result
+            try:
+                self.publish(snapshot, change)
+            except (ConflictError, KeyExistsError) as error:
+                if self._landed(change):
+                    return result
+                if time.monotonic() > deadline:
+                    raise ConcurrentModificationError(
+                        f"gave up after {attempt + 1} tries, other writers kept coming first: {error}"
+                    ) from None
+                attempt += 1
+                time.sleep(random.uniform(0, min(0.25, 0.002 * 2 ** min(attempt, 7))))
+            else:
+                return result
+
+    def publish(self, snapshot: Snapshot, change: Change) -> int:
+        """Commit a change that was planned on a snapshot; ConflictError if what it names changed since."""
+        if time.monotonic() - snapshot.opened > FRESH_SECONDS:
+            raise ConflictError("the snapshot is too old to publish from")
+        handle = self._writable(snapshot)
+        _refuse_doubles(change)
+        with storage_errors("commit to __manifest", self.root):
+            version = _merge(handle, change, Snapshot(handle, self.root))
+        upkeep.after_commit(self, version)
+        return version
+
+    def set_properties(self, values: Mapping[str, str | None]) -> None:
+        """Set or (with ``None``) remove root properties."""
+
+        def attempt(handle: lance.LanceDataset) -> None:
+            handle.update_metadata(dict(values))
+
+        self._retry("set properties of __manifest", attempt)
+
+    def add_columns(self, fields: Sequence[pa.Field]) -> None:
+        """Add nullable extension columns, recorded as required so that their loss is noticed."""
+
+        def attempt(handle: lance.LanceDataset) -> None:
+            missing = [field for field in fields if field.name not in handle.schema.names]
+            recorded = json.loads(handle.metadata.get(REQUIRED_COLUMNS, "[]"))
+            wanted = [*recorded, *(field.name for field in fields if field.name not in recorded)]
+            if missing:
+                handle.add_columns([field.with_nullable(True) for field in missing])
+            if wanted != recorded:
+                handle.update_metadata({REQUIRED_COLUMNS: json.dumps(wanted)})
+
+        self._retry("add columns to __manifest", attempt)
+
+    def _retry(self, action: str, attempt: Callable[[lance.LanceDataset], None]) -> None:
+        """Run a change of the table itself on its latest version until it meets no other."""
+        deadline = time.monotonic() + RETRY_SECONDS
+        while True:
+            try:
+                handle = self._writable(self.snapshot())
+                with storage_errors(action, self.root):
+                    return attempt(handle)
+            except ConflictError as error:
+                if time.monotonic() > deadline:
+                    raise ConcurrentModificationError(f"other writers kept coming first: {error}") from None
+                time.sleep(random.uniform(0, 0.02))
+
+    def _open(self, version: int | None = None) -> lance.LanceDataset:
+        return lance.dataset(
+            self.uri, version=version, session=self._session, storage_options=dict(self.root.storage_options) or None
+        )
+
+    def _writable(self, snapshot: Snapshot) -> lance.LanceDataset:
+        """A handle at the snapshot's version of a manifest that has the key and columns that commits rely on."""
+        handle = snapshot.handle
+        if handle is None:
+            self._create()
+            raise ConflictError("the manifest was written for the first time")
+        key = handle.schema.field("object_id").metadata or {}
+        if PRIMARY_KEY.encode() not in key and PRIMARY_KEY_POSITION.encode() not in key:
+            with storage_errors("mark the key of __manifest", self.root):
+                handle.update_field_metadata({"object_id": {PRIMARY_KEY_POSITION: "0"}})
+            raise ConflictError("the manifest's key was marked")
+        if CREATED_AT.name not in handle.schema.names:
+            with storage_errors("add created_at to __manifest", self.root):
+                handle.add_columns([CREATED_AT])
+            raise ConflictError("the manifest got its created_at column")
+        return handle
+
+    def _create(self) -> None:
+        try:
+            with storage_errors("create __manifest", self.root):
+                handle = lance.write_dataset(
+                    SCHEMA.empty_table(),
+                    self.uri,
+                    mode="create",
+                    storage_options=dict(self.root.storage_options) or None,
+                    enable_v2_manifest_paths=True,
+                )
+                upkeep.create_indices(handle)
+        except (ExistsError, ConflictError):
+            return
+
+    def _landed(self, change: Change) -> bool:
+        """Whether a change that was reported as lost is there: a retried request can meet its own success."""
+        if not change.inserts:
+            return False
+        snapshot = self.snapshot()
+        found = snapshot.rows(row.object_id for row in change.inserts)
+        return all(_is_same(found.get(row.object_id), row) for row in change.inserts)
+
+
+def _is_same(found: Any, row: Any) -> bool:
+    return (
+        found is not None
+        and found.created_at is not None
+        and (found.created_at, found.location, found.object_type) == (row.created_at, row.location, row.object_type)
+    )
+
+
+def _refuse_doubles(change: Change) -> None:
+    ids = [*(row.object_id for row in change.inserts), *change.existing_ids, *change.deletes]
+    if len(set(ids)) != len(ids):
+        raise InternalError("a change names the same object twice")
+
+
+def _merge(handle: lance.LanceDataset, change: Change, snapshot: Snapshot) -> int:
+    """One merge that inserts, updates and deletes; with no index and no retries it is a compare-and-swap."""
+    gone = f"object_id IN ({literals(change.deletes)})" if change.deletes else None
+    if not change.inserts and not change.existing_ids:
+        assert gone is not None
+        if handle.delete(gone, conflict_retries=0)["num_deleted_rows"] != len(change.deletes):
+            raise ConflictError("a row to be deleted was gone already")
+        return int(handle.version)
+    keys = [*(row.object_id for row in change.inserts), *change.existing_ids]
+    present = snapshot.table_of(keys)
+    found = set(present.column("object_id").to_pylist())
+    taken = [row.object_id for row in change.inserts if row.object_id in found]
+    if taken:
+        raise KeyExistsError(taken[0])
+    if len(found) != len(change.existing_ids):
+        raise ConflictError("a row to be changed is gone")
+    source = source_table(change, handle.schema, present)
+    builder = handle.merge_insert("object_id").when_matched_update_all().when_not_matched_insert_all()
+    if gone is not None:
+        builder = builder.when_not_matched_by_source_delete(gone)
+    builder.use_index(False).conflict_retries(0).execute(source)
+    return int(handle.version)

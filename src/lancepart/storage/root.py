@@ -1,0 +1,93 @@
+"""Where a catalog lives, and what may be named beneath it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote, unquote, urlparse
+
+from lancepart.errors import InvalidInputError
+
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A root directory: an absolute local path, or a URI of an object store, without a slash at its end.
+
+    >>> Root.parse("s3://bucket/tables/").uri_of("a1b2c3d4_ns$50% off")
+    's3://bucket/tables/a1b2c3d4_ns$50%25%20off'
+    """
+
+    uri: str
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def parse(cls, root: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Root:
+        """Read a path or URI as given by a user."""
+        text = os.fspath(root)
+        if not text.strip():
+            raise InvalidInputError("root is empty: give a local path or a URI such as s3://bucket/prefix")
+        if text.startswith("file://"):
+            text = unquote(urlparse(text).path)
+        text = text.rstrip("/") if _SCHEME.match(text) else os.path.abspath(os.path.expanduser(text))
+        return cls(text, dict(storage_options or {}))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the root is a directory of this machine."""
+        return not _SCHEME.match(self.uri)
+
+    def uri_of(self, location: str) -> str:
+        """What Lance opens for a location beneath the root: a path as it is, a URI percent-encoded."""
+        check_location(location)
+        if not self.is_local:
+            return f"{self.uri}/{quote(location, safe='/$-_.~')}"
+        path = os.path.join(self.uri, location)
+        self._refuse_escape(path, location)
+        return path
+
+    def table_uri_of(self, location: str) -> str:
+        """A complete URI for a location, also of a local one."""
+        path = self.uri_of(location)
+        return "file://" + quote(path, safe="/$-_.~") if self.is_local else path
+
+    def _refuse_escape(self, path: str, location: str) -> None:
+        real_root = os.path.realpath(self.uri)
+        real = os.path.realpath(path)
+        if real != real_root and not real.startswith(real_root.rstrip(os.sep) + os.sep):
+            raise InvalidInputError(f"location {location!r} leads outside the root through a symbolic link")
+
+
+def check_location(location: str) -> str:
+    """Refuse a location that is not a plain relative path beneath the root.
+
+    >>> check_location("a1b2c3d4_ns$users")
+    'a1b2c3d4_ns$users'
+    """
+    reason = _fault(location)
+    if reason:
+        raise InvalidInputError(f"location {location!r} {reason}; give a relative path beneath the root")
+    return location
+
+
+def _fault(location: str) -> str | None:
+    if not location:
+        return "is empty"
+    if _SCHEME.match(location) or location.startswith(("file:", "//")):
+        return "is a URI, not a relative path"
+    if location.startswith(("/", "\\", "~")) or re.match(r"^[A-Za-z]:[\\/]", location):
+        return "is an absolute path"
+    if _CONTROL.search(location):
+        return "holds a control character"
+    parts = location.replace("\\", "/").split("/")
+    if any(part in ("..", ".") for part in parts):
+        return "holds a '.' or '..' part"
+    if any(not part for part in parts):
+        return "holds an empty part"
+    if parts[0] == "__manifest":
+        return "is the catalog's own manifest table"
+    return None

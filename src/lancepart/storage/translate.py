@@ -1,0 +1,92 @@
+"""The one place that knows the texts of Lance's and the object store's errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lance_namespace.errors import LanceNamespaceError
+
+from lancepart.errors import InternalError, InvalidInputError, PermissionDeniedError, ServiceUnavailableError
+from lancepart.storage.root import Root
+
+_CONFLICT = re.compile(
+    r"commit conflict|too many concurrent writers|concurrent (commit|transaction|writer)|incompatible with concurrent",
+    re.IGNORECASE,
+)
+_KEY = re.compile(r"found matching row with key|merge insert failed.*matching", re.IGNORECASE)
+_MISSING = re.compile(
+    r"was not found|not found:|no such (file|dataset|key|version)|does not exist|notfound", re.IGNORECASE
+)
+_EXISTS = re.compile(r"already exists", re.IGNORECASE)
+_DENIED = re.compile(r"permission denied|access ?denied|forbidden|\b403\b", re.IGNORECASE)
+_INPUT = re.compile(
+    r"invalid user input|invalid input|lanceerror\(schema\)|schema error|sql error|parse error|parsererror"
+    r"|no field named|error during planning|type_coercion|invalid argument|failed to parse",
+    re.IGNORECASE,
+)
+_UNREACHABLE = re.compile(r"connection refused|connect error|error sending request|timed out|dns error", re.IGNORECASE)
+_SOURCE = re.compile(r",?\s*(/[^\s,]*)?/?rust/[^\s,]*\.rs:\d+:\d+")
+_SECRET_KEYS = re.compile(r"secret|token|password|key|sas|credential", re.IGNORECASE)
+
+
+class ConflictError(Exception):
+    """A commit lost against another one; nothing of it is visible."""
+
+
+class KeyExistsError(Exception):
+    """A row to be inserted is there already; nothing was written."""
+
+
+class MissingError(Exception):
+    """There is no dataset, or no such version of it."""
+
+
+class ExistsError(Exception):
+    """There is a dataset already."""
+
+
+@contextmanager
+def storage_errors(action: str, root: Root) -> Iterator[None]:
+    """Turn what the storage layers raise into errors that say what was being done, without credentials."""
+    try:
+        yield
+    except (LanceNamespaceError, ConflictError, KeyExistsError, MissingError, ExistsError):
+        raise
+    except (FileNotFoundError, FileExistsError):
+        raise
+    except PermissionError as error:
+        raise PermissionDeniedError(f"may not {action}: {_clean(error, root)}") from None
+    except Exception as error:
+        if type(error).__name__ == "PanicException":
+            raise
+        raise translated(error, action, root) from None
+
+
+def translated(error: Exception, action: str, root: Root) -> Exception:
+    """The error to raise in place of one of Lance's, which has only texts to tell them apart."""
+    text = str(error)
+    message = f"could not {action}: {_clean(error, root)}"
+    rules: tuple[tuple[re.Pattern[str], type[Exception]], ...] = (
+        (_KEY, KeyExistsError),
+        (_CONFLICT, ConflictError),
+        (_DENIED, PermissionDeniedError),
+        (_INPUT, InvalidInputError),
+        (_EXISTS, ExistsError),
+        (_MISSING, MissingError),
+        (_UNREACHABLE, ServiceUnavailableError),
+    )
+    for pattern, kind in rules:
+        if pattern.search(text):
+            return kind(message)
+    return InternalError(message)
+
+
+def _clean(error: Exception, root: Root) -> str:
+    """The first line of a message, without places in Rust's sources and without secrets."""
+    text = _SOURCE.sub("", str(error).strip().split("\n")[0])
+    for key, value in root.storage_options.items():
+        if _SECRET_KEYS.search(key) and len(value) >= 4:
+            text = text.replace(value, "***")
+    return text[:600]

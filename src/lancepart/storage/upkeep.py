@@ -1,0 +1,86 @@
+"""Upkeep of ``__manifest`` itself, so that a commit costs the same after thousands of them."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import lance
+from lance.optimize import Compaction, CompactionOptions
+
+from lancepart.storage.translate import ConflictError, storage_errors
+
+if TYPE_CHECKING:
+    from lancepart.storage.manifest import Manifest
+
+INDICES = {"object_id": "BTREE", "object_type": "BITMAP", "base_objects": "LABEL_LIST"}
+EVERY = 16
+FRAGMENTS = 20
+NEWEST_LEFT_ALONE = 4
+INDEX_EVERY = 128
+CLEAN_EVERY = 512
+KEEP = timedelta(hours=2)
+
+_log = logging.getLogger(__name__)
+
+
+def create_indices(handle: lance.LanceDataset) -> None:
+    """Build the three indices that the catalog document names, those that are missing."""
+    present = {column for index in handle.describe_indices() for column in index.field_names}
+    for column, kind in INDICES.items():
+        if column not in present and column in handle.schema.names:
+            handle.create_scalar_index(column, kind, replace=False)
+
+
+def after_commit(manifest: Manifest, version: int) -> None:
+    """Do what is due at this version; whoever commits it does the work, and may leave it to a later one."""
+    if version % EVERY:
+        return
+    try:
+        with storage_errors("keep up __manifest", manifest.root):
+            compact(manifest)
+            if version % INDEX_EVERY == 0:
+                index(manifest)
+            if version % CLEAN_EVERY == 0:
+                clean(manifest)
+    except ConflictError as error:
+        _log.debug("upkeep of __manifest yields to writers: %s", error)
+
+
+def compact(manifest: Manifest) -> bool:
+    """Put small fragments together, the newest ones apart, where other writers are at work."""
+    handle = manifest.snapshot().handle
+    if handle is None:
+        return False
+    fragments = sorted(fragment.fragment_id for fragment in handle.get_fragments())
+    if len(fragments) < FRAGMENTS:
+        return False
+    options = CompactionOptions(
+        excluded_fragment_ids=fragments[-NEWEST_LEFT_ALONE:], num_threads=1, target_rows_per_fragment=1024 * 1024
+    )
+    plan = Compaction.plan(handle, options)
+    if not plan.num_tasks():
+        return False
+    Compaction.commit(handle, [task.execute(handle) for task in plan.tasks])
+    return True
+
+
+def index(manifest: Manifest) -> None:
+    """Let the indices cover the rows that came since, and build those that another client dropped."""
+    handle = manifest.snapshot().handle
+    if handle is not None:
+        create_indices(handle)
+        handle.optimize.optimize_indices()
+
+
+def clean(manifest: Manifest) -> None:
+    """Remove old versions, never on a partitioned namespace, whose snapshots they are.
+
+    Conflicts are found by reading the commits since a snapshot, so all that a writer may still start from is kept:
+    a publish refuses snapshots that are a few minutes old, and hours are kept here.
+    """
+    snapshot = manifest.snapshot()
+    if snapshot.handle is None or any(key.startswith("partition_spec_v") for key in snapshot.properties):
+        return
+    snapshot.handle.cleanup_old_versions(older_than=KEEP)

@@ -86,7 +86,7 @@ def _declare(catalog: Catalog, request: DeclareTableRequest) -> Step:
     path = check_path(request.id, what="table")
     snapshot = catalog.snapshot()
     lifecycle.refuse_existing(catalog, snapshot, path)
-    location = lifecycle.declared_location(catalog, path, request.location)
+    location = lifecycle.declared_location(catalog, snapshot, path, request.location)
     marker = f"{location}/{directories.RESERVED}"
     if not catalog.files.put_new(marker):
         raise ConcurrentModificationError(f"table {shown(path)} is being created by another writer at this moment")
@@ -134,7 +134,7 @@ def _delete_versions(catalog: Catalog, request: BatchDeleteTableVersionsRequest)
 
     def change(snapshot: Snapshot, retry: bool) -> Change:
         chosen[:] = versions.chosen_versions(catalog, snapshot, table, request)
-        return Change(deletes=tuple(f"{table.identifier}${number}" for number in chosen))
+        return Change(deletes=tuple(snapshot.rows(f"{table.identifier}${number}" for number in chosen)))
 
     def after() -> CommitTableResult:
         staging.delete_files(catalog, table, chosen)

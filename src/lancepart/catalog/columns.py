@@ -30,7 +30,7 @@ from lance_namespace_urllib3_client.models import JsonArrowDataType, TagContents
 
 from lancepart.catalog import requests
 from lancepart.catalog.context import Catalog, shown
-from lancepart.catalog.data import opened, require_columns
+from lancepart.catalog.data import field_at, opened, require_columns
 from lancepart.errors import (
     InvalidInputError,
     TableTagAlreadyExistsError,
@@ -102,7 +102,7 @@ def update_field_metadata(
         for update in request.updates:
             dataset.update_field_metadata({update.path: dict(update.metadata)}, replace=bool(update.replace))
         for update in request.updates:
-            kept = dataset.schema.field(update.path.split(".")[0]).metadata or {}
+            kept = field_at(dataset.schema, update.path).metadata or {}
             fields[update.path] = {key.decode(): value.decode() for key, value in kept.items()}
         return UpdateFieldMetadataResponse(version=dataset.version, fields=fields)
 

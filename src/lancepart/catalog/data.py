@@ -30,12 +30,12 @@ from lancepart.errors import (
     ConcurrentModificationError,
     InvalidInputError,
     TableColumnNotFoundError,
-    TableVersionNotFoundError,
     UnsupportedOperationError,
 )
 from lancepart.storage.dataset import read_ipc
 from lancepart.storage.translate import ConflictError, MissingError, storage_errors
 
+_PATH = re.compile(r"`([^`]+)`|([^.`]+)")
 _TIMEOUT = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)?\s*$")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
 
@@ -58,11 +58,24 @@ def opened(
 
 
 def require_columns(dataset: Any, located: Located, columns: list[str]) -> None:
-    """Refuse columns that the table does not have; of a nested one, the first part is looked at."""
+    """Refuse columns that the table does not have."""
     for column in columns:
-        top = column.strip("`") if column.startswith("`") else column.split(".")[0]
-        if column not in dataset.schema.names and top not in dataset.schema.names:
+        if field_at(dataset.schema, column) is None:
             raise TableColumnNotFoundError(f"table {shown(located.path)} has no column {column!r}")
+
+
+def field_at(schema: Any, column: str) -> Any | None:
+    """The field that a column's name, or its path through nested ones, leads to."""
+    if column in schema.names:
+        return schema.field(column)
+    fields, found = {field.name: field for field in schema}, None
+    for quoted, plain in _PATH.findall(column):
+        found = fields.get(quoted or plain)
+        if found is None:
+            return None
+        inner = [found.type.field(at) for at in range(found.type.num_fields)]
+        fields = {field.name: field for field in inner}
+    return found
 
 
 def count(catalog: Catalog, namespace: Any, request: CountTableRowsRequest) -> CountTableRowsResponse:
@@ -139,12 +152,9 @@ def delete(catalog: Catalog, namespace: Any, request: DeleteFromTableRequest) ->
 
 def restore(catalog: Catalog, namespace: Any, request: RestoreTableRequest) -> RestoreTableResponse:
     """Make an older version the latest one again, as a new version."""
-    try:
-        with opened(catalog, namespace, request, "restore", request.version) as (dataset, _):
-            dataset.restore()
-            return RestoreTableResponse()
-    except InvalidInputError as error:
-        raise TableVersionNotFoundError(str(error)) from None
+    with opened(catalog, namespace, request, "restore", request.version) as (dataset, _):
+        dataset.restore()
+        return RestoreTableResponse()
 
 
 def _timeout(text: str) -> timedelta:

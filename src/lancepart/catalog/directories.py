@@ -56,7 +56,7 @@ def list_names(catalog: Catalog, *, known: Iterable[str] = ()) -> list[str]:
     """The tables that the listing finds in the root; directories of ``known`` names are not looked into."""
     directories, _ = catalog.files.children()
     named = {directory[: -len(SUFFIX)] for directory in directories if directory.endswith(SUFFIX)} - {""}
-    unknown = sorted(named - set(known))
+    unknown = sorted(name for name in named - set(known) if not catalog.root.leads_outside(v1_location(name)))
     return [
         name for name, found in zip(unknown, _states(catalog, map(v1_location, unknown)), strict=True) if _counts(found)
     ]

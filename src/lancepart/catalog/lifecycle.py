@@ -34,7 +34,7 @@ from lancepart.storage.dataset import read_ipc, write_dataset, write_managed
 from lancepart.storage.root import check_location
 from lancepart.storage.rows import TABLE, TABLE_VERSION, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
-from lancepart.storage.translate import ExistsError
+from lancepart.storage.translate import ConflictError, ExistsError
 
 
 def declare(catalog: Catalog, request: DeclareTableRequest) -> DeclareTableResponse:
@@ -42,10 +42,11 @@ def declare(catalog: Catalog, request: DeclareTableRequest) -> DeclareTableRespo
     path = check_path(request.id, what="table")
     snapshot = catalog.snapshot()
     refuse_existing(catalog, snapshot, path)
-    location = declared_location(catalog, path, request.location)
+    properties = dict(request.properties or {})
+    _refuse_unkept(catalog, properties)
+    location = declared_location(catalog, snapshot, path, request.location)
     if not catalog.files.put_new(f"{location}/{directories.RESERVED}"):
         raise ConcurrentModificationError(f"table {shown(path)} is being created by another writer at this moment")
-    properties = dict(request.properties or {})
     if catalog.manifest_enabled:
         row = Row(
             object_id=object_id(path),
@@ -59,10 +60,6 @@ def declare(catalog: Catalog, request: DeclareTableRequest) -> DeclareTableRespo
         except LanceNamespaceError:
             catalog.files.delete(f"{location}/{directories.RESERVED}")
             raise
-    elif properties:
-        raise UnsupportedOperationError(
-            "table properties need the manifest: they are not kept with manifest_enabled=false"
-        )
     return DeclareTableResponse(
         location=catalog.root.uri_of(location),
         properties=properties,
@@ -78,12 +75,20 @@ def refuse_existing(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...])
         raise TableAlreadyExistsError(f"table {shown(path)} already exists")
 
 
-def declared_location(catalog: Catalog, path: tuple[str, ...], asked: str | None) -> str:
+def _refuse_unkept(catalog: Catalog, properties: dict[str, str]) -> None:
+    if properties and not catalog.manifest_enabled:
+        raise UnsupportedOperationError(
+            "table properties need the manifest: they are not kept with manifest_enabled=false"
+        )
+
+
+def declared_location(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...], asked: str | None) -> str:
     """Where a declared table is to live: where the request says, if that is allowed."""
     if asked is None:
         return new_location(catalog, path)
     location = check_location(asked)
     catalog.root.uri_of(location)
+    _refuse_shared(snapshot, object_id(path), location)
     if not catalog.manifest_enabled and location != directories.v1_location(path[0]):
         raise InvalidInputError(f"location {asked!r}: without the manifest a table lives in {path[0]}.lance")
     return location
@@ -130,10 +135,7 @@ def create(catalog: Catalog, namespace: Any, request: CreateTableRequest, body: 
         return CreateTableResponse(location=catalog.root.uri_of(found.location), properties=found.properties)
     data = read_ipc(body)
     properties = dict(request.properties or {})
-    if properties and not catalog.manifest_enabled:
-        raise UnsupportedOperationError(
-            "table properties need the manifest: they are not kept with manifest_enabled=false"
-        )
+    _refuse_unkept(catalog, properties)
     if found is not None:
         return _fill(catalog, namespace, found, data, properties, overwrite=not declared)
     return _create_new(catalog, namespace, path, data, properties)
@@ -144,13 +146,17 @@ def _create_new(
 ) -> CreateTableResponse:
     if catalog.versions_managed(catalog.snapshot()):
         declared = declare(catalog, DeclareTableRequest(id=list(path), properties=properties or None))
-        dataset = write_managed(catalog.root, namespace, path, data, "overwrite")
+        try:
+            dataset = write_managed(catalog.root, namespace, path, data, "overwrite")
+        except Exception as error:
+            _take_back(catalog, path)
+            raise _lost(path) if isinstance(error, ConflictError) else error
         return CreateTableResponse(location=declared.location, version=dataset.version, properties=properties)
     location = new_location(catalog, path)
     try:
         dataset = write_dataset(catalog.root, location, data, "create")
-    except ExistsError:
-        raise ConcurrentModificationError(f"table {shown(path)} was created by another writer at this moment") from None
+    except (ExistsError, ConflictError):
+        raise _lost(path) from None
     if catalog.manifest_enabled:
         row = Row(
             object_id=object_id(path),
@@ -172,21 +178,30 @@ def _fill(
     catalog: Catalog, namespace: Any, found: Located, data: Any, properties: dict[str, str], *, overwrite: bool
 ) -> CreateTableResponse:
     """Write the first data of a declared table, or new data over a table."""
-    if found.managed:
-        dataset = write_managed(catalog.root, namespace, found.path, data, "overwrite")
-    else:
-        try:
+    try:
+        if found.managed:
+            dataset = write_managed(catalog.root, namespace, found.path, data, "overwrite")
+        else:
             dataset = write_dataset(catalog.root, found.location, data, "overwrite" if overwrite else "create")
-        except ExistsError:
-            raise ConcurrentModificationError(
-                f"table {shown(found.path)} was created by another writer at this moment"
-            ) from None
+    except (ExistsError, ConflictError):
+        raise _lost(found.path) from None
     catalog.files.delete(f"{found.location}/{directories.RESERVED}")
     if found.row is not None and properties:
         _set_properties(catalog, found, properties)
     return CreateTableResponse(
         location=catalog.root.uri_of(found.location), version=dataset.version, properties=properties or found.properties
     )
+
+
+def _lost(path: tuple[str, ...]) -> ConcurrentModificationError:
+    return ConcurrentModificationError(f"table {shown(path)} was written by another writer at this moment")
+
+
+def _take_back(catalog: Catalog, path: tuple[str, ...]) -> None:
+    """Undo the declaration of a table whose first data could not be written."""
+    located = tables.find(catalog, catalog.snapshot(), path)
+    if located is not None and directories.state(catalog, located.location) is State.DECLARED:
+        drop(catalog, DropTableRequest(id=list(path)))
 
 
 def _set_properties(catalog: Catalog, found: Located, properties: dict[str, str]) -> None:
@@ -204,10 +219,11 @@ def register(catalog: Catalog, request: RegisterTableRequest) -> RegisterTableRe
     mode = requests.mode(request.mode, ["create", "overwrite"], what="RegisterTable mode")
     location = check_location(request.location)
     catalog.root.uri_of(location)
+    properties = dict(request.properties or {})
+    _refuse_unkept(catalog, properties)
     if not catalog.manifest_enabled:
         return _register_v1(catalog, path, location)
     _refuse_missing(catalog, location)
-    properties = dict(request.properties or {})
     row = Row(
         object_id=object_id(path), object_type=TABLE, location=location, metadata=properties or None, created_at=now()
     )
@@ -232,10 +248,15 @@ def register(catalog: Catalog, request: RegisterTableRequest) -> RegisterTableRe
 
 
 def _refuse_shared(snapshot: Snapshot, identifier: str, location: str) -> None:
-    """Two names for one directory would let the drop of one take the other's data."""
+    """Two names for one directory, or one table inside another, would let the drop of one take the other's data."""
     for other in snapshot.at_locations([location]):
         if other.object_id != identifier:
             raise TableAlreadyExistsError(f"location {location!r} is registered already, as table {other.object_id!r}")
+    for other in snapshot.overlapping(location):
+        if other.object_id != identifier:
+            raise InvalidInputError(
+                f"location {location!r} overlaps with {other.location!r}, where table {other.object_id!r} lives"
+            )
 
 
 def _is_free(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...], location: str) -> bool:
@@ -256,8 +277,9 @@ def _register_v1(catalog: Catalog, path: tuple[str, ...], location: str) -> Regi
     if location != directories.v1_location(path[0]):
         raise UnsupportedOperationError("RegisterTable at another place needs the manifest (manifest_enabled=true)")
     _refuse_missing(catalog, location)
-    if not directories.unhide(catalog, location):
+    if directories.exists(catalog, location):
         raise TableAlreadyExistsError(f"table {shown(path)} already exists")
+    directories.unhide(catalog, location)
     return RegisterTableResponse(location=location)
 
 

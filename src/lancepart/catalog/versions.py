@@ -29,6 +29,7 @@ from lancepart.errors import (
     InvalidInputError,
     TableVersionAlreadyExistsError,
     TableVersionNotFoundError,
+    UnsupportedOperationError,
 )
 from lancepart.model.ids import check_path
 from lancepart.storage.rows import TABLE_VERSION, Change, Row
@@ -54,6 +55,10 @@ def batch_create(catalog: Catalog, request: BatchCreateTableVersionsRequest) -> 
     located = [tables.locate(catalog, entry.id) for entry in entries]
     staged = [staging.read(catalog, table, entry) for table, entry in zip(located, entries, strict=True)]
     _refuse_repeated(staged)
+    if len({item.table.managed for item in staged}) > 1:
+        raise UnsupportedOperationError(
+            "the batch names tables of the manifest and tables that only the listing knows: migrate() first"
+        )
     if not all(item.table.managed for item in staged):
         return BatchCreateTableVersionsResponse(versions=[staging.finalize_new(catalog, item) for item in staged])
     commit(catalog, staged)
@@ -74,13 +79,22 @@ def creation(catalog: Catalog, snapshot: Snapshot, staged: Sequence[Staged], *, 
     for item in staged:
         if tables.require(catalog, snapshot, item.table.path).location != item.table.location:
             raise ConcurrentModificationError(f"table {shown(item.table.path)} was replaced by another writer")
-    taken = snapshot.rows(item.row_id for item in staged)
+    taken = [item for item in staged if _is_taken(catalog, snapshot, item)]
     if taken:
-        first = next(item for item in staged if item.row_id in taken)
+        first = taken[0]
         message = f"version {first.version} of table {shown(first.table.path)} already exists"
         raise ConcurrentModificationError(message) if retry else TableVersionAlreadyExistsError(message)
     touches = tuple(dict.fromkeys(item.table.identifier for item in staged))
     return Change(inserts=tuple(item.row() for item in staged), touches=touches)
+
+
+def _is_taken(catalog: Catalog, snapshot: Snapshot, staged: Staged) -> bool:
+    """Whether a version has a row or, of a table from before the manifest managed versions, a file."""
+    before = f"{staged.table.identifier}${staged.version - 1}"
+    found = snapshot.rows([staged.row_id, before])
+    if staged.row_id in found or before in found:
+        return staged.row_id in found
+    return any(item.version == staged.version for item in staging.files(catalog, staged.table))
 
 
 def finish(catalog: Catalog, staged: Staged) -> TableVersion:
@@ -150,17 +164,26 @@ class Timeline:
         """Read which versions a table has in a snapshot."""
         if table.managed:
             numbers = [int(item.rsplit("$", 1)[-1]) for item in snapshot.ids(table.identifier, TABLE_VERSION)]
+            first = min(numbers, default=None)
+            if first != 1:
+                older = (item.version for item in staging.files(catalog, table))
+                numbers += [number for number in older if first is None or number < first]
         else:
             numbers = [item.version for item in staging.files(catalog, table)]
         return cls(catalog=catalog, snapshot=snapshot, table=table, numbers=sorted(set(numbers)))
 
     def versions(self, numbers: Sequence[int]) -> list[TableVersion]:
         """What is known of some versions; those still staged are finished first."""
-        if not self.table.managed:
+        rows = self.rows(numbers) if self.table.managed else {}
+        found = {}
+        if len(rows) < len(numbers):
             found = {item.version: item for item in staging.files(self.catalog, self.table)}
-            return [found[number] for number in numbers]
-        rows = self.snapshot.rows(f"{self.table.identifier}${number}" for number in numbers)
-        return [self._finished(rows[f"{self.table.identifier}${number}"], number) for number in numbers]
+        return [self._finished(rows[number], number) if number in rows else found[number] for number in numbers]
+
+    def rows(self, numbers: Sequence[int]) -> dict[int, Row]:
+        """The rows of versions; those from before the manifest managed them have none."""
+        found = self.snapshot.rows(f"{self.table.identifier}${number}" for number in numbers)
+        return {staging.number(row): row for row in found.values()}
 
     def _finished(self, row: Row, number: int) -> TableVersion:
         if staging.is_final(row):

@@ -51,9 +51,8 @@ def read_ipc(body: bytes | None) -> pa.RecordBatchReader:
         raise InvalidInputError("the request has no data: send an Arrow IPC stream")
     try:
         if body[:6] == b"ARROW1":
-            table = pa.ipc.open_file(pa.py_buffer(body)).read_all()
-            return table.to_reader()
-        return pa.ipc.open_stream(pa.py_buffer(body))
+            return pa.ipc.open_file(pa.py_buffer(body)).read_all().to_reader()
+        return pa.ipc.open_stream(pa.py_buffer(body)).read_all().to_reader()
     except (pa.ArrowInvalid, OSError) as error:
         raise InvalidInputError(f"the request's data is not an Arrow IPC stream: {error}") from None
 

@@ -15,7 +15,7 @@ import obstore
 from obstore import store as stores
 
 from lancepart.storage.root import Root
-from lancepart.storage.translate import storage_errors
+from lancepart.storage.translate import ExistsError, storage_errors
 
 _CLIENT_OPTIONS = {"allow_http", "allow_invalid_certificates", "connect_timeout", "timeout", "proxy_url", "user_agent"}
 _PARALLEL = 16
@@ -41,13 +41,13 @@ class Files:
     def read(self, path: str) -> bytes:
         """The content of a file; FileNotFoundError if there is none."""
         with storage_errors(f"read {path!r}", self._root):
-            return bytes(obstore.get(self._opened(), path).bytes())
+            return bytes(obstore.get(self._opened(path), path).bytes())
 
     def exists(self, path: str) -> bool:
         """Whether a file stands at exactly this path."""
         try:
             with storage_errors(f"look at {path!r}", self._root):
-                obstore.head(self._opened(), path)
+                obstore.head(self._opened(path), path)
         except FileNotFoundError:
             return False
         return True
@@ -55,14 +55,14 @@ class Files:
     def put(self, path: str, content: bytes = b"") -> None:
         """Write a file, replacing one that stands there."""
         with storage_errors(f"write {path!r}", self._root):
-            obstore.put(self._opened(create=True), path, content)
+            obstore.put(self._opened(path, create=True), path, content)
 
     def put_new(self, path: str, content: bytes = b"") -> bool:
         """Write a file only if there is none, in one atomic step; say whether it was written."""
         try:
             with storage_errors(f"write {path!r}", self._root):
-                obstore.put(self._opened(create=True), path, content, mode="create")
-        except FileExistsError:
+                obstore.put(self._opened(path, create=True), path, content, mode="create")
+        except (ExistsError, FileExistsError):
             return False
         return True
 
@@ -70,7 +70,7 @@ class Files:
         """Remove a file; say whether it was there, as far as the store tells."""
         try:
             with storage_errors(f"delete {path!r}", self._root):
-                obstore.delete(self._opened(), path)
+                obstore.delete(self._opened(path), path)
         except FileNotFoundError:
             return False
         return True
@@ -79,7 +79,7 @@ class Files:
         """All files at any depth beneath a directory."""
         try:
             with storage_errors(f"list {prefix!r}", self._root):
-                for chunk in obstore.list(self._opened(), prefix):
+                for chunk in obstore.list(self._opened(prefix), prefix):
                     yield from (_info(item) for item in chunk)
         except FileNotFoundError:
             return
@@ -88,7 +88,7 @@ class Files:
         """The names of the directories, and the files, directly beneath a directory."""
         try:
             with storage_errors(f"list {directory or 'the root'!r}", self._root):
-                found = obstore.list_with_delimiter(self._opened(), directory or None)
+                found = obstore.list_with_delimiter(self._opened(directory), directory or None)
         except FileNotFoundError:
             return (), ()
         names = tuple(prefix.rstrip("/").rsplit("/", 1)[-1] for prefix in found["common_prefixes"])
@@ -119,6 +119,7 @@ class Files:
 
     def _clone(self, source: str, target: str) -> None:
         if self._root.is_local:
+            self._root.refuse_escape(target)
             _link(os.path.join(self._root.uri, source), os.path.join(self._root.uri, target))
             return
         with storage_errors(f"copy {source!r}", self._root):
@@ -132,7 +133,9 @@ class Files:
         with ThreadPoolExecutor(_PARALLEL) as pool:
             list(pool.map(action, items))
 
-    def _opened(self, *, create: bool = False) -> Any:
+    def _opened(self, path: str = "", *, create: bool = False) -> Any:
+        """The store to reach a path with; one that a symbolic link takes outside the root is refused."""
+        self._root.refuse_escape(path)
         if self._store is None:
             if self._root.is_local:
                 if create:

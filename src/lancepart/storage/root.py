@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote, urlparse
 from lancepart.errors import InvalidInputError
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
+_HOME = re.compile(r"^~(?![^/\\]*\.lance$)")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -46,19 +47,25 @@ class Root:
         check_location(location)
         if not self.is_local:
             return f"{self.uri}/{quote(location, safe='/$-_.~')}"
-        path = os.path.join(self.uri, location)
-        self._refuse_escape(path, location)
-        return path
+        self.refuse_escape(location)
+        return os.path.join(self.uri, location)
 
     def table_uri_of(self, location: str) -> str:
         """A complete URI for a location, also of a local one."""
         path = self.uri_of(location)
         return "file://" + quote(path, safe="/$-_.~") if self.is_local else path
 
-    def _refuse_escape(self, path: str, location: str) -> None:
+    def leads_outside(self, location: str) -> bool:
+        """Whether a symbolic link takes a location of a local root somewhere else."""
+        if not self.is_local:
+            return False
         real_root = os.path.realpath(self.uri)
-        real = os.path.realpath(path)
-        if real != real_root and not real.startswith(real_root.rstrip(os.sep) + os.sep):
+        real = os.path.realpath(os.path.join(self.uri, location))
+        return real != real_root and not real.startswith(real_root.rstrip(os.sep) + os.sep)
+
+    def refuse_escape(self, location: str) -> None:
+        """Refuse a location that a symbolic link takes outside the root."""
+        if self.leads_outside(location):
             raise InvalidInputError(f"location {location!r} leads outside the root through a symbolic link")
 
 
@@ -79,7 +86,7 @@ def _fault(location: str) -> str | None:
         return "is empty"
     if _SCHEME.match(location) or location.startswith(("file:", "//")):
         return "is a URI, not a relative path"
-    if location.startswith(("/", "\\", "~")) or re.match(r"^[A-Za-z]:[\\/]", location):
+    if location.startswith(("/", "\\")) or _HOME.match(location) or re.match(r"^[A-Za-z]:[\\/]", location):
         return "is an absolute path"
     if _CONTROL.search(location):
         return "holds a control character"

@@ -106,6 +106,15 @@ class Snapshot:
         found = self.scan(f"object_type = 'table' AND location IN ({literals(locations)})")
         return [] if found is None else [Row.read(row) for row in found.to_pylist()]
 
+    def overlapping(self, location: str) -> list[Row]:
+        """The tables that live inside a directory, or in one of the directories that it is in."""
+        parts = location.split("/")
+        above = literals("/".join(parts[:depth]) for depth in range(1, len(parts)))
+        inside = f"location >= {literal(location + '/')} AND location < {literal(location + '0')}"
+        where = f"({inside} OR location IN ({above}))" if above else inside
+        found = self.scan(f"object_type = 'table' AND {where}")
+        return [] if found is None else [Row.read(row) for row in found.to_pylist()]
+
 
 def literal(text: str) -> str:
     """A string as SQL.

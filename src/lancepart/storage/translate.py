@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from lance_namespace.errors import LanceNamespaceError
+from obstore.exceptions import AlreadyExistsError
 
 from lancepart.errors import InternalError, InvalidInputError, PermissionDeniedError, ServiceUnavailableError
 from lancepart.storage.root import Root
@@ -56,6 +57,8 @@ def storage_errors(action: str, root: Root) -> Iterator[None]:
         raise
     except (FileNotFoundError, FileExistsError):
         raise
+    except AlreadyExistsError as error:
+        raise ExistsError(f"could not {action}: {_clean(error, root)}") from None
     except PermissionError as error:
         raise PermissionDeniedError(f"may not {action}: {_clean(error, root)}") from None
     except Exception as error:

@@ -1,0 +1,142 @@
+"""The directory catalog beside pylance's native one, on the same contents, in one run."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import lance
+import lance.namespace
+import pyarrow as pa
+from lance_namespace import (
+    CreateNamespaceRequest,
+    DescribeTableRequest,
+    LanceNamespace,
+    ListTablesRequest,
+)
+
+import lancepart
+from benchmarks.report import Report
+from lancepart.storage import upkeep
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.root import Root
+from lancepart.storage.rows import PRIMARY_KEY_POSITION, SCHEMA
+
+SIZES = (1_000, 10_000, 100_000)
+PROCESSES = 8
+SECONDS = 6.0
+KINDS: dict[str, Callable[..., LanceNamespace]] = {
+    "native": lance.namespace.DirectoryNamespace,
+    "lancepart": lancepart.DirectoryNamespace,
+}
+
+
+def run(report: Report) -> None:
+    for size in SIZES:
+        figures = {kind: _measure(kind, size) for kind in KINDS}
+        for name in figures["native"]:
+            better = "higher" if name == "commits/s" else "lower"
+            report.add(f"{size:>7} objects, {name}", figures["lancepart"][name], figures["native"][name], better=better)
+    _flatness(report)
+
+
+def _measure(kind: str, size: int) -> dict[str, float]:
+    with tempfile.TemporaryDirectory() as root:
+        _fill(kind, root, size)
+        catalog = KINDS[kind](root=root)
+        rng = random.Random(size)
+        catalog.list_tables(ListTablesRequest(id=["ns"], limit=1))
+        figures = {
+            "create ms": _median(lambda i: catalog.create_namespace(CreateNamespaceRequest(id=[f"new{i}"])), 40),
+            "describe ms": _median(
+                lambda _: catalog.describe_table(DescribeTableRequest(id=["ns", f"t{rng.randrange(size):07d}"])), 100
+            ),
+            "list ms": _median(lambda _: catalog.list_tables(ListTablesRequest(id=["ns"])), 15),
+        }
+        done, failed = _contended(kind, root)
+        figures["commits/s"] = done / SECONDS
+        figures["failed writers"] = failed
+        return figures
+
+
+def _fill(kind: str, root: str, size: int) -> None:
+    """Put a namespace with many tables into a fresh catalog, as its own client would have left it."""
+    ids = ["ns", *(f"ns$t{i:07d}" for i in range(size))]
+    types = ["namespace", *(["table"] * size)]
+    places = [None, *(f"{i * 2654435761 % 2**32:08x}_ns$t{i:07d}" for i in range(size))]
+    empty = pa.nulls(len(ids))
+    table = pa.table(
+        [ids, types, places, empty, empty, pa.array([datetime.now(UTC)] * len(ids), SCHEMA.field("created_at").type)],
+        schema=SCHEMA,
+    )
+    assert table.schema.field("object_id").metadata == {PRIMARY_KEY_POSITION.encode(): b"0"}
+    if kind == "native":
+        table = table.drop_columns(["created_at"])
+    dataset = lance.write_dataset(table, f"{root}/__manifest")
+    if kind == "lancepart":
+        upkeep.create_indices(dataset)
+
+
+def _median(call: Callable[[int], Any], times: int) -> float:
+    call(-1)
+    spent = []
+    for i in range(times):
+        start = time.perf_counter()
+        call(i)
+        spent.append((time.perf_counter() - start) * 1000)
+    return statistics.median(spent)
+
+
+def _contended(kind: str, root: str) -> tuple[int, int]:
+    """How many commits some processes make together, each of other objects, and how many calls failed."""
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(PROCESSES)
+    results = context.SimpleQueue()
+    workers = [context.Process(target=_writer, args=(kind, root, n, barrier, results)) for n in range(PROCESSES)]
+    for worker in workers:
+        worker.start()
+    counts = [results.get() for _ in workers]
+    for worker in workers:
+        worker.join()
+    return sum(done for done, _ in counts), sum(failed for _, failed in counts)
+
+
+def _writer(kind: str, root: str, number: int, barrier: Any, results: Any) -> None:
+    catalog = KINDS[kind](root=root)
+    catalog.list_tables(ListTablesRequest(id=["ns"], limit=1))
+    barrier.wait()
+    done = failed = 0
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        try:
+            catalog.create_namespace(CreateNamespaceRequest(id=[f"w{number}-{done + failed}"]))
+            done += 1
+        except Exception:
+            failed += 1
+    results.put((done, failed))
+
+
+def _flatness(report: Report) -> None:
+    """A commit after 2,000 commits beside the first ones, in one catalog."""
+    with tempfile.TemporaryDirectory() as root:
+        catalog = lancepart.DirectoryNamespace(root=root)
+        catalog.create_namespace(CreateNamespaceRequest(id=["ns"]))
+        spent = []
+        for i in range(2_000):
+            start = time.perf_counter()
+            catalog.create_namespace(CreateNamespaceRequest(id=["ns", f"n{i}"]))
+            spent.append((time.perf_counter() - start) * 1000)
+        handle = Manifest(Root.parse(root)).snapshot().handle
+        fragments = len(handle.get_fragments()) if handle else 0
+        report.add("last 100 of 2,000 commits, mean ms (peer: first 100)", _mean(spent[-100:]), _mean(spent[:100]))
+        report.note(f"fragments of __manifest after 2,000 commits: {fragments}")
+
+
+def _mean(values: list[float]) -> float:
+    return statistics.mean(values)

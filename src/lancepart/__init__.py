@@ -2,5 +2,15 @@
 
 from lancepart import errors
 from lancepart.catalog import DirectoryNamespace
+from lancepart.model.spec import PartitionField, PartitionSpec
+from lancepart.table import PartitionedTable, create_table, open_table
 
-__all__ = ["DirectoryNamespace", "errors"]
+__all__ = [
+    "DirectoryNamespace",
+    "PartitionField",
+    "PartitionSpec",
+    "PartitionedTable",
+    "create_table",
+    "errors",
+    "open_table",
+]

@@ -109,7 +109,7 @@ def _declare(catalog: Catalog, request: DeclareTableRequest) -> Step:
     return Step(
         change=change,
         after=lambda: CommitTableResult(declare_table=response),
-        undo=lambda: catalog.files.delete(marker),
+        undo=lambda: directories.unreserve(catalog, location),
     )
 
 

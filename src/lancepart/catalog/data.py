@@ -64,8 +64,8 @@ def require_columns(dataset: Any, located: Located, columns: list[str]) -> None:
             raise TableColumnNotFoundError(f"table {shown(located.path)} has no column {column!r}")
 
 
-def field_at(schema: Any, column: str) -> Any | None:
-    """The field that a column's name, or its path through nested ones, leads to."""
+def field_at(schema: Any, column: str) -> Any:
+    """The field that a column's name, or its path through nested ones, leads to; ``None`` if there is none."""
     if column in schema.names:
         return schema.field(column)
     fields, found = {field.name: field for field in schema}, None

@@ -79,14 +79,32 @@ def _counts(found: State) -> bool:
     return found in (State.DECLARED, State.CREATED)
 
 
+def unreserve(catalog: Catalog, location: str) -> None:
+    """Take the mark of a declaration away, and the directory if nothing else is in it."""
+    catalog.files.delete(f"{location}/{RESERVED}")
+    catalog.files.prune(location)
+
+
 def hide(catalog: Catalog, location: str, *, dropped: bool) -> None:
-    """Mark a directory so that the listing no longer counts it as a table."""
-    catalog.files.put(f"{location}/{DEREGISTERED}", _DROPPED if dropped else b"")
+    """Mark a directory so that the listing no longer counts it as a table.
+
+    The mark of a deregistration, which keeps the data, holds against that of a drop, whichever comes first.
+    """
+    if dropped:
+        catalog.files.put_new(f"{location}/{DEREGISTERED}", _DROPPED)
+    else:
+        catalog.files.put(f"{location}/{DEREGISTERED}")
 
 
 def unhide(catalog: Catalog, location: str) -> bool:
     """Take the mark away; say whether it was there."""
     return catalog.files.delete(f"{location}/{DEREGISTERED}")
+
+
+def tidy(catalog: Catalog, location: str) -> None:
+    """Remove a mark that was put into a directory after another writer had emptied it."""
+    if [info.path for info in catalog.files.walk(location)] == [f"{location}/{DEREGISTERED}"]:
+        delete(catalog, location)
 
 
 def is_leftover(catalog: Catalog, location: str) -> bool:
@@ -113,9 +131,11 @@ def delete(catalog: Catalog, location: str) -> None:
 
 def delete_tables(catalog: Catalog, rows: Iterable[Row]) -> None:
     """Remove the directories of tables that the manifest no longer names; a failure leaves only garbage."""
-    for row in rows:
-        if row.object_type == TABLE and row.location:
+    locations = [row.location for row in rows if row.object_type == TABLE and row.location]
+    named = {row.location for row in catalog.snapshot().at_locations(locations)}
+    for location in locations:
+        if location not in named:
             try:
-                delete(catalog, row.location)
+                delete(catalog, location)
             except (LanceNamespaceError, OSError):
                 continue

@@ -30,7 +30,7 @@ from lancepart.errors import (
     UnsupportedOperationError,
 )
 from lancepart.model.ids import check_path, hashed_location, object_id
-from lancepart.storage.dataset import read_ipc, write_dataset, write_managed
+from lancepart.storage.dataset import create_dataset, overwrite_dataset, overwrite_managed, read_ipc
 from lancepart.storage.root import check_location
 from lancepart.storage.rows import TABLE, TABLE_VERSION, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
@@ -58,7 +58,7 @@ def declare(catalog: Catalog, request: DeclareTableRequest) -> DeclareTableRespo
         try:
             insert(catalog, row, path)
         except LanceNamespaceError:
-            catalog.files.delete(f"{location}/{directories.RESERVED}")
+            directories.unreserve(catalog, location)
             raise
     return DeclareTableResponse(
         location=catalog.root.uri_of(location),
@@ -95,13 +95,17 @@ def declared_location(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...
 
 
 def new_location(catalog: Catalog, path: tuple[str, ...]) -> str:
-    """Where a new table is to live: ``<name>.lance`` in the root, unless remains of another stand there."""
+    """Where a new table is to live: ``<name>.lance`` in the root, unless another table or its remains stand there."""
     if not catalog.uses_v1_name(path):
         return hashed_location(object_id(path))
     location = directories.v1_location(path[0])
-    if directories.state(catalog, location) is State.ABSENT or not catalog.manifest_enabled:
+    found = directories.state(catalog, location)
+    if found is State.ABSENT or not catalog.manifest_enabled:
         return location
-    directories.sweep_leftover(catalog, location)
+    if found is State.DEREGISTERED:
+        directories.sweep_leftover(catalog, location)
+    elif all(row.object_id == path[0] for row in catalog.snapshot().at_locations([location])):
+        raise ConcurrentModificationError(f"table {shown(path)} is being created by another writer at this moment")
     return hashed_location(object_id(path))
 
 
@@ -147,16 +151,34 @@ def _create_new(
     if catalog.versions_managed(catalog.snapshot()):
         declared = declare(catalog, DeclareTableRequest(id=list(path), properties=properties or None))
         try:
-            dataset = write_managed(catalog.root, namespace, path, data, "overwrite")
-        except Exception as error:
+            dataset = _write(catalog, namespace, tables.require(catalog, catalog.snapshot(), path), data)
+        except LanceNamespaceError:
             _take_back(catalog, path)
-            raise _lost(path) if isinstance(error, ConflictError) else error
+            raise
         return CreateTableResponse(location=declared.location, version=dataset.version, properties=properties)
     location = new_location(catalog, path)
+    dataset = _write(catalog, namespace, Located(path=path, location=location, row=None), data)
+    _record(catalog, path, location, properties)
+    return CreateTableResponse(location=catalog.root.uri_of(location), version=dataset.version, properties=properties)
+
+
+def _write(catalog: Catalog, namespace: Any, table: Located, data: Any, *, overwrite: bool = False) -> Any:
+    """Write a table's data; of several that write its first data at the same time, one comes through."""
     try:
-        dataset = write_dataset(catalog.root, location, data, "create")
+        if not overwrite:
+            keeper = {"namespace": namespace, "path": table.path} if table.managed else {}
+            return create_dataset(catalog.root, catalog.root.uri_of(table.location), data, **keeper)
+        if table.managed:
+            return overwrite_managed(catalog.root, namespace, table.path, data)
+        return overwrite_dataset(catalog.root, table.location, data)
     except (ExistsError, ConflictError):
-        raise _lost(path) from None
+        raise ConcurrentModificationError(
+            f"table {shown(table.path)} was written by another writer at this moment"
+        ) from None
+
+
+def _record(catalog: Catalog, path: tuple[str, ...], location: str, properties: dict[str, str]) -> None:
+    """Give a table that has its data its row, unless a declaration of it came first and did."""
     if catalog.manifest_enabled:
         row = Row(
             object_id=object_id(path),
@@ -168,33 +190,27 @@ def _create_new(
         try:
             insert(catalog, row, path)
         except LanceNamespaceError:
-            if location != directories.v1_location(path[0]):
+            found = tables.find(catalog, catalog.snapshot(), path)
+            if found is None or found.row is None or found.location != location:
                 directories.delete(catalog, location)
-            raise
-    return CreateTableResponse(location=catalog.root.uri_of(location), version=dataset.version, properties=properties)
+                raise
+            _set_properties(catalog, found, properties)
+    directories.unreserve(catalog, location)
 
 
 def _fill(
     catalog: Catalog, namespace: Any, found: Located, data: Any, properties: dict[str, str], *, overwrite: bool
 ) -> CreateTableResponse:
     """Write the first data of a declared table, or new data over a table."""
-    try:
-        if found.managed:
-            dataset = write_managed(catalog.root, namespace, found.path, data, "overwrite")
-        else:
-            dataset = write_dataset(catalog.root, found.location, data, "overwrite" if overwrite else "create")
-    except (ExistsError, ConflictError):
-        raise _lost(found.path) from None
-    catalog.files.delete(f"{found.location}/{directories.RESERVED}")
-    if found.row is not None and properties:
+    dataset = _write(catalog, namespace, found, data, overwrite=overwrite)
+    if found.row is not None:
         _set_properties(catalog, found, properties)
+        directories.unreserve(catalog, found.location)
+    elif not overwrite:
+        _record(catalog, found.path, found.location, properties)
     return CreateTableResponse(
         location=catalog.root.uri_of(found.location), version=dataset.version, properties=properties or found.properties
     )
-
-
-def _lost(path: tuple[str, ...]) -> ConcurrentModificationError:
-    return ConcurrentModificationError(f"table {shown(path)} was written by another writer at this moment")
 
 
 def _take_back(catalog: Catalog, path: tuple[str, ...]) -> None:
@@ -205,6 +221,9 @@ def _take_back(catalog: Catalog, path: tuple[str, ...]) -> None:
 
 
 def _set_properties(catalog: Catalog, found: Located, properties: dict[str, str]) -> None:
+    if not properties:
+        return
+
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
         tables.require(catalog, snapshot, found.path)
         update = Update(object_id=found.identifier, values={"metadata": dump_metadata(properties)})
@@ -345,6 +364,8 @@ def _forget(catalog: Catalog, located: Located, *, dropped: bool, hide: bool = T
     except LanceNamespaceError:
         if hidden and catalog.snapshot().row(located.identifier) is not None:
             directories.unhide(catalog, location)
+        elif hidden:
+            directories.tidy(catalog, location)
         raise
 
 

@@ -20,6 +20,7 @@ from lance_namespace import (
 
 from lancepart.catalog import directories, requests
 from lancepart.catalog.context import Catalog, shown
+from lancepart.catalog.partitioned import runtime_properties
 from lancepart.errors import (
     InvalidInputError,
     NamespaceAlreadyExistsError,
@@ -97,7 +98,8 @@ def describe(catalog: Catalog, request: DescribeNamespaceRequest) -> DescribeNam
     row = catalog.require_namespace(snapshot, path)
     if row is None:
         return DescribeNamespaceResponse(properties=dict(snapshot.properties))
-    return DescribeNamespaceResponse(properties=as_properties(row.metadata))
+    seen = {**as_properties(row.metadata), **runtime_properties(snapshot, path)}
+    return DescribeNamespaceResponse(properties=seen)
 
 
 def exists(catalog: Catalog, request: NamespaceExistsRequest) -> NamespaceExistsResponse:

@@ -65,6 +65,8 @@ def _move(catalog: Catalog, located: Located, target: tuple[str, ...]) -> None:
         row = catalog.snapshot().row(located.identifier)
         if row is not None and row.location == old:
             directories.unhide(catalog, old)
+        else:
+            directories.tidy(catalog, old)
         directories.delete(catalog, new)
         raise
     catalog.files.clone_directory(old, new, skip=skip)

@@ -53,6 +53,7 @@ class Staged:
         stamp = now()
         details: dict[str, Any] = {
             "manifest_path": self.path,
+            "staged_as": self.name,
             "manifest_size": self.size,
             "naming_scheme": self.scheme.value,
             "timestamp_millis": int(stamp.timestamp() * 1000),

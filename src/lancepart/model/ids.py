@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 from collections.abc import Sequence
@@ -10,7 +11,9 @@ from lancepart.errors import InvalidInputError
 
 DELIMITER = "$"
 MAX_LOCATION_BYTES = 200
+NAME_LENGTH = 16
 
+_BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 _FORBIDDEN = re.compile(r"[$/\\\x00-\x1f\x7f]")
 
 
@@ -68,3 +71,26 @@ def _is_unicode(part: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def partition_name(salt: str, spec_id: int, keys: Sequence[str]) -> str:
+    """The name of a partition's namespace: sixteen base36 characters that collide when the values' keys do.
+
+    So two writers that create one partition at once meet in ``__manifest`` under one id.
+
+    >>> partition_name("salt", 1, ["i2025"])
+    'ys3m67jnoq7fjow4'
+    """
+    text = "\x1f".join([salt, str(spec_id), *keys])
+    number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+    letters = []
+    for _ in range(NAME_LENGTH):
+        number, digit = divmod(number, 36)
+        letters.append(_BASE36[digit])
+    return "".join(letters)
+
+
+def leaf_location(transaction: str, identifier: str) -> str:
+    """The directory of a new leaf: no two incarnations share one, and the tasks of one job agree without talking."""
+    digest = hashlib.sha256(f"{transaction}\x1f{identifier}".encode()).hexdigest()
+    return f"{digest[:8]}_{identifier}"

@@ -216,9 +216,9 @@ def _field_from_json(model: JsonArrowField) -> Any:
     exact = metadata.pop(EXACT_TYPE, None)
     try:
         arrow_type = type_from_json(model.type) if exact is None else type_from_name(exact)
-    except InvalidInputError as error:
+        field = pa.field(model.name, arrow_type, nullable=model.nullable, metadata=metadata or None)
+    except (InvalidInputError, ValueError) as error:
         raise InvalidInputError(f"field {model.name!r}: {error}") from error
-    field = pa.field(model.name, arrow_type, nullable=model.nullable, metadata=metadata or None)
     return pa.ipc.read_schema(pa.schema([field]).serialize()).field(0) if _EXTENSION_NAME in metadata else field
 
 

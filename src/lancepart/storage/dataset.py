@@ -7,10 +7,11 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+from lance.fragment import write_fragments
 
 from lancepart.errors import InvalidInputError
 from lancepart.storage.root import Root
-from lancepart.storage.translate import storage_errors
+from lancepart.storage.translate import ConflictError, ExistsError, MissingError, storage_errors
 
 
 def open_dataset(root: Root, location: str, version: int | str | None = None) -> lance.LanceDataset:
@@ -29,19 +30,46 @@ def open_managed(
         )
 
 
-def write_dataset(root: Root, location: str, data: pa.RecordBatchReader, mode: str) -> lance.LanceDataset:
-    """Write a table in one commit; ExistsError if ``mode`` is create and there is one."""
-    with storage_errors(f"write the table at {location!r}", root):
-        return lance.write_dataset(data, root.uri_of(location), mode=mode, storage_options=_options(root))
-
-
-def write_managed(
-    root: Root, namespace: Any, path: Sequence[str], data: pa.RecordBatchReader, mode: str
+def create_dataset(
+    root: Root, uri: str, data: Any, *, namespace: Any = None, path: Sequence[str] | None = None
 ) -> lance.LanceDataset:
-    """Write a table whose versions the namespace keeps."""
+    """Write a new table, with a namespace as keeper of its versions if one is given; ExistsError if there is one.
+
+    pylance's own mode create lets a second writer overwrite the first; a commit without retries does not.
+    """
+    options = _options(root)
+    action = f"create the table at {uri!r}"
+    with storage_errors(action, root):
+        written = write_fragments(data, uri, mode="create", return_transaction=True, storage_options=options)
+    try:
+        with storage_errors(action, root):
+            return lance.LanceDataset.commit(
+                uri,
+                written,
+                storage_options=options,
+                enable_v2_manifest_paths=True,
+                max_retries=0,
+                namespace_client=namespace,
+                table_id=None if path is None else list(path),
+                namespace_client_managed_versioning=namespace is not None,
+            )
+    except (MissingError, ConflictError) as error:
+        raise ExistsError(f"there is a table by now: {error}") from None
+
+
+def overwrite_dataset(root: Root, location: str, data: pa.RecordBatchReader) -> lance.LanceDataset:
+    """Write new data over a table in one commit."""
+    with storage_errors(f"write the table at {location!r}", root):
+        return lance.write_dataset(data, root.uri_of(location), mode="overwrite", storage_options=_options(root))
+
+
+def overwrite_managed(
+    root: Root, namespace: Any, path: Sequence[str], data: pa.RecordBatchReader
+) -> lance.LanceDataset:
+    """Write new data over a table whose versions the namespace keeps."""
     with storage_errors(f"write the table {'$'.join(path)!r}", root):
         return lance.write_dataset(
-            data, namespace_client=namespace, table_id=list(path), mode=mode, storage_options=_options(root)
+            data, namespace_client=namespace, table_id=list(path), mode="overwrite", storage_options=_options(root)
         )
 
 

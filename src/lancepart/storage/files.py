@@ -105,6 +105,10 @@ class Files:
         self._in_parallel(self.delete, [path for path in paths if path != final])
         if final in paths:
             self.delete(final)
+        self.prune(directory)
+
+    def prune(self, directory: str) -> None:
+        """Remove a directory that holds no file; only a local disk keeps such."""
         if self._root.is_local:
             _remove_empty(os.path.join(self._root.uri, directory))
 
@@ -118,12 +122,14 @@ class Files:
         self._in_parallel(lambda pair: self._clone(*pair), [pair for pair in pairs if pair[1] not in present])
 
     def _clone(self, source: str, target: str) -> None:
-        if self._root.is_local:
-            self._root.refuse_escape(target)
-            _link(os.path.join(self._root.uri, source), os.path.join(self._root.uri, target))
-            return
-        with storage_errors(f"copy {source!r}", self._root):
-            obstore.copy(self._opened(), source, target)
+        """Clone one file; one that was removed since it was listed is left out."""
+        with contextlib.suppress(FileNotFoundError):
+            if self._root.is_local:
+                self._root.refuse_escape(target)
+                _link(os.path.join(self._root.uri, source), os.path.join(self._root.uri, target))
+                return
+            with storage_errors(f"copy {source!r}", self._root):
+                obstore.copy(self._opened(), source, target)
 
     def _in_parallel(self, action: Any, items: list[Any]) -> None:
         if len(items) <= 1 or self._root.is_local:

@@ -6,13 +6,14 @@ import json
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import lance
 import pyarrow as pa
 
 from lancepart.errors import ConcurrentModificationError, InternalError
 from lancepart.storage import upkeep
+from lancepart.storage.dataset import create_dataset
 from lancepart.storage.root import Root
 from lancepart.storage.rows import CREATED_AT, PRIMARY_KEY, PRIMARY_KEY_POSITION, SCHEMA, Change, source_table
 from lancepart.storage.snapshot import REQUIRED_COLUMNS, Snapshot, literals
@@ -44,10 +45,15 @@ class Manifest:
             return Snapshot(None, self.root)
 
     def transact(self, plan: Callable[[Snapshot, bool], tuple[Change, Result]]) -> Result:
+        """Commit a change, and give back what its plan answered."""
+        return self.commit(plan)[0]
+
+    def commit(self, plan: Callable[[Snapshot, bool], tuple[Change, Result]]) -> tuple[Result, int]:
         """Plan a change on the latest snapshot and publish it, again and again until it wins or is refused.
 
-        ``plan`` gets the snapshot and whether it is asked again because another commit came first; what it raises is
-        the caller's error. A publish whose outcome is unknown is looked up before it is tried again.
+        Gives back what the plan answered, and a version of the manifest that has the change. ``plan`` gets the
+        snapshot and whether it is asked again because another commit came first; what it raises is the caller's
+        error. A publish whose outcome is unknown is looked up before it is tried again.
         """
         deadline = time.monotonic() + RETRY_SECONDS
         attempt = 0
@@ -55,20 +61,19 @@ class Manifest:
             snapshot = self.snapshot()
             change, result = plan(snapshot, attempt > 0)
             if change.is_empty:
-                return result
+                return result, snapshot.version
             try:
-                self.publish(snapshot, change)
+                return result, self.publish(snapshot, change)
             except (ConflictError, KeyExistsError) as error:
-                if self._landed(change):
-                    return result
+                landed = self._landed(change)
+                if landed:
+                    return result, landed
                 if time.monotonic() > deadline:
                     raise ConcurrentModificationError(
                         f"gave up after {attempt + 1} tries, other writers kept coming first: {error}"
                     ) from None
                 attempt += 1
                 time.sleep(random.uniform(0, min(0.25, 0.002 * 2 ** min(attempt, 7))))
-            else:
-                return result
 
     def publish(self, snapshot: Snapshot, change: Change) -> int:
         """Commit a change that was planned on a snapshot; ConflictError if what it names changed since."""
@@ -88,6 +93,41 @@ class Manifest:
             handle.update_metadata(dict(values))
 
         self._retry("set properties of __manifest", attempt)
+
+    def claim_properties(self, values: Mapping[str, str]) -> bool:
+        """Set root properties none of which may be there yet; say whether they were set."""
+        claimed = False
+
+        def attempt(handle: lance.LanceDataset) -> None:
+            nonlocal claimed
+            if not any(key in handle.metadata for key in values):
+                handle.update_metadata(dict(values))
+                claimed = True
+            elif all(handle.metadata.get(key) == value for key, value in values.items()):
+                claimed = True
+
+        self._retry("set properties of __manifest", attempt)
+        return claimed
+
+    def swap_properties(self, snapshot: Snapshot, values: Mapping[str, str]) -> None:
+        """Set root properties as planned on a snapshot; ConflictError if one of them was set since."""
+        handle = self._writable(snapshot)
+        with storage_errors("set properties of __manifest", self.root):
+            handle.update_metadata(dict(values))
+
+    def widen_columns(self, types: Mapping[str, pa.DataType]) -> None:
+        """Give extension columns wider types; their values stay."""
+
+        def attempt(handle: lance.LanceDataset) -> None:
+            changes = [
+                {"path": name, "data_type": wanted}
+                for name, wanted in types.items()
+                if handle.schema.field(name).type != wanted
+            ]
+            if changes:
+                handle.alter_columns(*changes)
+
+        self._retry("widen columns of __manifest", attempt)
 
     def add_columns(self, fields: Sequence[pa.Field]) -> None:
         """Add nullable extension columns, recorded as required so that their loss is noticed."""
@@ -141,32 +181,20 @@ class Manifest:
     def _create(self) -> None:
         try:
             with storage_errors("create __manifest", self.root):
-                handle = lance.write_dataset(
-                    SCHEMA.empty_table(),
-                    self.uri,
-                    mode="create",
-                    storage_options=dict(self.root.storage_options) or None,
-                    enable_v2_manifest_paths=True,
-                )
-                upkeep.create_indices(handle)
+                upkeep.create_indices(create_dataset(self.root, self.uri, SCHEMA.empty_table()))
         except (ExistsError, ConflictError):
             return
 
-    def _landed(self, change: Change) -> bool:
-        """Whether a change that was reported as lost is there: a retried request can meet its own success."""
+    def _landed(self, change: Change) -> int:
+        """A version at which a change reported as lost is there all the same, or 0.
+
+        A retried request can meet its own success.
+        """
         if not change.inserts:
-            return False
+            return 0
         snapshot = self.snapshot()
         found = snapshot.rows(row.object_id for row in change.inserts)
-        return all(_is_same(found.get(row.object_id), row) for row in change.inserts)
-
-
-def _is_same(found: Any, row: Any) -> bool:
-    return (
-        found is not None
-        and found.created_at is not None
-        and (found.created_at, found.location, found.object_type) == (row.created_at, row.location, row.object_type)
-    )
+        return snapshot.version if all(row.is_same(found.get(row.object_id)) for row in change.inserts) else 0
 
 
 def _refuse_doubles(change: Change) -> None:

@@ -18,6 +18,7 @@ TABLE_VERSION = "table_version"
 
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 PRIMARY_KEY_POSITION = "lance-schema:unenforced-primary-key:position"
+FINISHED_LATER = frozenset({"manifest_path", "manifest_size", "e_tag"})
 CREATED_AT = pa.field("created_at", pa.timestamp("us", "UTC"))
 
 SCHEMA = pa.schema(
@@ -68,6 +69,15 @@ class Row:
         if column in SCHEMA.names:
             return getattr(self, column)
         return self.columns.get(column)
+
+    def is_same(self, other: Row | None) -> bool:
+        """Whether another row was made by the same insert, also if its table moved on or its version was finished."""
+        return other is not None and other.created_at is not None and self._birth() == other._birth()
+
+    def _birth(self) -> tuple[Any, ...]:
+        given = {} if self.object_type == TABLE else self.metadata or {}
+        lasting = {key: value for key, value in given.items() if key not in FINISHED_LATER}
+        return self.object_type, self.location, self.created_at, lasting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

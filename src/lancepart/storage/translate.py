@@ -1,4 +1,7 @@
-"""The one place that knows the texts of Lance's and the object store's errors."""
+"""The one place that knows the texts of Lance's and the object store's errors.
+
+The errors defined here are caught by the rooms above; should one slip through, its base has a code that fits.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,13 @@ from contextlib import contextmanager
 from lance_namespace.errors import LanceNamespaceError
 from obstore.exceptions import AlreadyExistsError
 
-from lancepart.errors import InternalError, InvalidInputError, PermissionDeniedError, ServiceUnavailableError
+from lancepart.errors import (
+    ConcurrentModificationError,
+    InternalError,
+    InvalidInputError,
+    PermissionDeniedError,
+    ServiceUnavailableError,
+)
 from lancepart.storage.root import Root
 
 _CONFLICT = re.compile(
@@ -32,19 +41,19 @@ _SOURCE = re.compile(r",?\s*(/[^\s,]*)?/?rust/[^\s,]*\.rs:\d+:\d+")
 _SECRET_KEYS = re.compile(r"secret|token|password|key|sas|credential", re.IGNORECASE)
 
 
-class ConflictError(Exception):
+class ConflictError(ConcurrentModificationError):
     """A commit lost against another one; nothing of it is visible."""
 
 
-class KeyExistsError(Exception):
+class KeyExistsError(ConcurrentModificationError):
     """A row to be inserted is there already; nothing was written."""
 
 
-class MissingError(Exception):
+class MissingError(InternalError):
     """There is no dataset, or no such version of it."""
 
 
-class ExistsError(Exception):
+class ExistsError(ConcurrentModificationError):
     """There is a dataset already."""
 
 
@@ -53,7 +62,7 @@ def storage_errors(action: str, root: Root) -> Iterator[None]:
     """Turn what the storage layers raise into errors that say what was being done, without credentials."""
     try:
         yield
-    except (LanceNamespaceError, ConflictError, KeyExistsError, MissingError, ExistsError):
+    except LanceNamespaceError:
         raise
     except (FileNotFoundError, FileExistsError):
         raise

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import lance
 from lance.optimize import Compaction, CompactionOptions
 
-from lancepart.storage.translate import ConflictError, storage_errors
+from lancepart.errors import LanceNamespaceError
+from lancepart.storage.translate import storage_errors
 
 if TYPE_CHECKING:
     from lancepart.storage.manifest import Manifest
@@ -44,8 +45,8 @@ def after_commit(manifest: Manifest, version: int) -> None:
                 index(manifest)
             if version % CLEAN_EVERY == 0:
                 clean(manifest)
-    except ConflictError as error:
-        _log.debug("upkeep of __manifest yields to writers: %s", error)
+    except LanceNamespaceError as error:
+        _log.debug("upkeep of __manifest is left to a later commit: %s", error)
 
 
 def compact(manifest: Manifest) -> bool:

@@ -1,0 +1,156 @@
+"""Making a partitioned table, and changing what it is."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+
+from lancepart.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    TableAlreadyExistsError,
+)
+from lancepart.layout.leaves import partition_column
+from lancepart.layout.metadata import (
+    READ_VERSION,
+    STRONG,
+    WEAK,
+    TableMetadata,
+    is_partitioned,
+    read_metadata,
+)
+from lancepart.model.partition_by import parse_partition_by
+from lancepart.model.schema import assign_field_ids, check_column_names, max_field_id
+from lancepart.model.spec import PartitionField, PartitionSpec, evolve
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.rows import NAMESPACE, Change, Row, now
+from lancepart.storage.snapshot import Snapshot
+from lancepart.storage.translate import ConflictError
+
+_TRIES = 50
+
+
+def create(
+    manifest: Manifest, schema: pa.Schema, partition_by: Sequence[str | PartitionField], *, transactions: str
+) -> TableMetadata:
+    """Make an empty partitioned table; it exists from the one commit on that writes its definition."""
+    if transactions not in (STRONG, WEAK):
+        raise InvalidInputError(f"transactions is {transactions!r}: use {STRONG!r} or {WEAK!r}")
+    metadata = define(schema, partition_by, transactions=transactions)
+    _refuse_taken(manifest)
+    extra = [READ_VERSION] if transactions == STRONG else []
+    manifest.add_columns([*extra, *partition_fields(metadata.spec)])
+    if not manifest.claim_properties(metadata.to_properties()):
+        raise TableAlreadyExistsError(f"a partitioned table was made at {manifest.root.uri!r} by another writer")
+    ensure_namespace(manifest, metadata.spec)
+    return metadata
+
+
+def define(schema: pa.Schema, partition_by: Sequence[str | PartitionField], *, transactions: str) -> TableMetadata:
+    """Check a schema and a partitioning, and put a definition together; touches no storage."""
+    if not isinstance(schema, pa.Schema):
+        raise InvalidInputError(f"schema is a {type(schema).__name__}, not a pyarrow.Schema")
+    if not len(schema):
+        raise InvalidInputError("the schema has no columns")
+    check_column_names(schema)
+    if not partition_by or isinstance(partition_by, str):
+        raise InvalidInputError('partition_by is a list of at least one field, for example ["year(ts)", "country"]')
+    numbered = assign_field_ids(schema)
+    spec = PartitionSpec(id=1, fields=parse_partition_by(list(partition_by), numbered))
+    spec.check(numbered)
+    return TableMetadata(
+        schema=numbered,
+        specs=(spec,),
+        transactions=transactions,
+        salt=secrets.token_hex(8),
+        last_field_id=max_field_id(numbered),
+    )
+
+
+def _refuse_taken(manifest: Manifest) -> None:
+    snapshot = manifest.snapshot()
+    if is_partitioned(snapshot.properties):
+        raise TableAlreadyExistsError(f"there is a partitioned table at {manifest.root.uri!r} already: open it")
+    found = snapshot.scan(None, columns=["object_id"], limit=1)
+    if found is not None and found.num_rows:
+        raise TableAlreadyExistsError(
+            f"{manifest.root.uri!r} is a catalog with other objects in it: a partitioned table needs a root of its own"
+        )
+
+
+def partition_fields(spec: PartitionSpec) -> list[pa.Field]:
+    """The manifest's columns for a spec's partition values."""
+    return [pa.field(partition_column(field.field_id), field.result_type) for field in spec.fields]
+
+
+def ensure_namespace(manifest: Manifest, spec: PartitionSpec) -> None:
+    """Give a spec version its namespace."""
+    row = Row(object_id=f"v{spec.id}", object_type=NAMESPACE, metadata={}, created_at=now())
+
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        return (Change() if snapshot.row(row.object_id) is not None else Change(inserts=(row,))), None
+
+    manifest.transact(plan)
+
+
+def load(manifest: Manifest, snapshot: Snapshot) -> TableMetadata:
+    """The definition of the table at a snapshot."""
+    has_read_version = snapshot.schema is not None and READ_VERSION.name in snapshot.schema.names
+    return read_metadata(snapshot.properties, has_read_version=has_read_version, root=manifest.root.uri)
+
+
+def change(manifest: Manifest, step: Callable[[TableMetadata], TableMetadata]) -> TableMetadata:
+    """Change a table's definition: planned on the latest, done only if no other change came in between.
+
+    All changes write the counter of changes, so that two of them meet there.
+    """
+    for _ in range(_TRIES):
+        snapshot = manifest.snapshot()
+        before = load(manifest, snapshot)
+        after = step(before)
+        if after is before:
+            return before
+        _prepare_columns(manifest, before, after)
+        try:
+            manifest.swap_properties(snapshot, _difference(before, after))
+        except ConflictError:
+            continue
+        for spec in after.specs:
+            if before.spec_of(spec.id) is None:
+                ensure_namespace(manifest, spec)
+        return after
+    raise ConcurrentModificationError("other writers kept changing the table's definition; try again")
+
+
+def _difference(before: TableMetadata, after: TableMetadata) -> Mapping[str, str]:
+    old = before.to_properties()
+    return {key: value for key, value in after.to_properties().items() if old.get(key) != value}
+
+
+def _prepare_columns(manifest: Manifest, before: TableMetadata, after: TableMetadata) -> None:
+    known = before.partition_fields
+    fields = after.partition_fields
+    manifest.add_columns(
+        [pa.field(partition_column(key), field.result_type) for key, field in fields.items() if key not in known]
+    )
+    widened = {
+        partition_column(key): field.result_type
+        for key, field in fields.items()
+        if key in known and known[key].result_type != field.result_type
+    }
+    if widened:
+        manifest.widen_columns(widened)
+
+
+def new_spec(metadata: TableMetadata, partition_by: Sequence[str | PartitionField]) -> TableMetadata:
+    """The definition with one more spec version; the same as the newest one changes nothing."""
+    if not partition_by or isinstance(partition_by, str):
+        raise InvalidInputError('partition_by is a list of at least one field, for example ["year(ts)", "country"]')
+    fields = parse_partition_by(list(partition_by), metadata.schema)
+    spec = evolve(metadata.specs, fields)
+    if spec.fields == metadata.spec.fields:
+        return metadata
+    spec.check(metadata.schema)
+    return metadata.changed(specs=(*metadata.specs, spec))

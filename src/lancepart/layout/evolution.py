@@ -1,0 +1,98 @@
+"""Changes of a table's schema, by field id: no leaf is touched, each is read as what it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from lancepart.errors import InvalidInputError, TableColumnNotFoundError, TableSchemaValidationError
+from lancepart.layout.metadata import TableMetadata
+from lancepart.model.schema import assign_field_ids, check_column_names, field_id, max_field_id
+from lancepart.model.spec import PartitionField
+from lancepart.model.transforms import Identity, Truncate
+
+
+def add_column(metadata: TableMetadata, field: pa.Field) -> TableMetadata:
+    """The definition with one more column, under an id that no column ever had."""
+    if not isinstance(field, pa.Field):
+        raise InvalidInputError(f"add_column takes a pyarrow.Field, not a {type(field).__name__}")
+    if not field.nullable:
+        raise InvalidInputError(f"column {field.name!r} must be nullable: rows written before have no value for it")
+    if field.name in metadata.schema.names:
+        raise InvalidInputError(f"there is a column {field.name!r} already")
+    single = assign_field_ids(pa.schema([field]), start=metadata.last_field_id + 1)
+    schema = pa.schema([*metadata.schema, single.field(0)], metadata=metadata.schema.metadata)
+    check_column_names(schema)
+    return metadata.changed(schema=schema, last_field_id=max_field_id(single))
+
+
+def rename_column(metadata: TableMetadata, old: str, new: str) -> TableMetadata:
+    """The definition with a column under another name, and the same id."""
+    index = _index(metadata, old)
+    if new == old:
+        return metadata
+    if not new or new in metadata.schema.names:
+        raise InvalidInputError(f"column {old!r} can't be called {new!r}: that is {'taken' if new else 'empty'}")
+    schema = metadata.schema.set(index, metadata.schema.field(index).with_name(new))
+    check_column_names(schema)
+    return metadata.changed(schema=schema)
+
+
+def drop_column(metadata: TableMetadata, name: str) -> TableMetadata:
+    """The definition without a column; its id is never used again."""
+    index = _index(metadata, name)
+    if len(metadata.schema) == 1:
+        raise InvalidInputError(f"column {name!r} is the last one")
+    return metadata.changed(schema=metadata.schema.remove(index))
+
+
+def widen_column(metadata: TableMetadata, name: str, wanted: Any) -> TableMetadata:
+    """The definition with a wider type for a column, and for the partition fields that hold its values."""
+    index = _index(metadata, name)
+    field = metadata.schema.field(index)
+    if field.type == wanted:
+        return metadata
+    if not widens(field.type, wanted):
+        raise TableSchemaValidationError(
+            f"column {name!r} is {field.type} and can't become {wanted}: integers, floats and decimals become wider"
+        )
+    number = field_id(field)
+    specs = tuple(
+        replace(spec, fields=tuple(_widened(each, number, wanted) for each in spec.fields)) for spec in metadata.specs
+    )
+    return metadata.changed(schema=metadata.schema.set(index, field.with_type(wanted)), specs=specs)
+
+
+def widens(given: Any, wanted: Any) -> bool:
+    """Whether a type may become another: every value it has is one there too, of the same kind.
+
+    >>> widens(pa.int32(), pa.int64()), widens(pa.float32(), pa.float64()), widens(pa.int64(), pa.int32())
+    (True, True, False)
+    """
+    kinds = pa.types
+    if kinds.is_signed_integer(given) and kinds.is_signed_integer(wanted):
+        return bool(given.bit_width < wanted.bit_width)
+    if kinds.is_unsigned_integer(given) and kinds.is_unsigned_integer(wanted):
+        return bool(given.bit_width < wanted.bit_width)
+    if kinds.is_floating(given) and kinds.is_floating(wanted):
+        return bool(given.bit_width < wanted.bit_width)
+    if kinds.is_decimal(given) and kinds.is_decimal(wanted):
+        return bool(given.scale == wanted.scale and given.precision < wanted.precision)
+    return False
+
+
+def _widened(field: PartitionField, number: int | None, wanted: Any) -> PartitionField:
+    holds_value = isinstance(field.transform, (Identity, Truncate))
+    if holds_value and field.source_ids == (number,):
+        return replace(field, result_type=wanted)
+    return field
+
+
+def _index(metadata: TableMetadata, name: str) -> int:
+    index = metadata.schema.get_field_index(name)
+    if index < 0:
+        known = ", ".join(metadata.schema.names)
+        raise TableColumnNotFoundError(f"there is no column {name!r}: the table has {known}")
+    return int(index)

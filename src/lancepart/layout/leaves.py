@@ -1,0 +1,174 @@
+"""The leaves of a partitioned table: what the manifest says of each, at one snapshot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lancepart.errors import InvalidTableStateError
+from lancepart.layout.metadata import READ_VERSION, TableMetadata
+from lancepart.model.keys import value_keys, value_texts
+from lancepart.model.quoting import quote_identifier
+from lancepart.model.spec import PartitionSpec
+from lancepart.storage.rows import TABLE, TABLE_VERSION
+from lancepart.storage.snapshot import Snapshot, literals
+
+DATASET = "dataset"
+_LOOKED_UP = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stats:
+    """How much a leaf holds."""
+
+    rows: int
+    bytes: int
+    fragments: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """One leaf table: where it is, which version to read, and its partition values, one a field of its spec.
+
+    ``key`` tells its values from others' exactly, ``values`` shows them.
+    """
+
+    object_id: str
+    spec_id: int
+    location: str
+    key: tuple[str, ...]
+    values: tuple[str | None, ...]
+    read_version: int | None = None
+    number: int = 0
+    stats: Stats | None = None
+
+
+def partition_column(field_id: str) -> str:
+    """The manifest's column for a partition field."""
+    return f"partition_field_{field_id}"
+
+
+def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None) -> Any:
+    """The rows of one spec version's leaves that a filter over partition columns leaves in.
+
+    The version's prefix is kept out of the filter, so that an index on a partition column can answer it.
+    """
+    columns = ["object_id", "location", "metadata", *map(partition_column, (f.field_id for f in spec.fields))]
+    if READ_VERSION.name in (snapshot.schema.names if snapshot.schema is not None else ()):
+        columns.append(READ_VERSION.name)
+    test = f"object_type = '{TABLE}'" if where is None else f"({where}) AND object_type = '{TABLE}'"
+    found = snapshot.scan(test, columns=columns)
+    assert found is not None
+    ids = found.column("object_id")
+    mine = pc.and_(pc.starts_with(ids, f"v{spec.id}$"), pc.ends_with(ids, f"${DATASET}"))
+    depth = pc.equal(pc.count_substring(ids, "$"), len(spec.fields) + 1)
+    return found.filter(pc.and_(mine, depth))
+
+
+def as_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
+    """Rows of leaves as values, each at the version that a reader must read."""
+    versions = _read_versions(snapshot, rows, metadata)
+    columns = [rows.column(name) for name in names_of(spec)]
+    leaves = []
+    for object_id, location, text, key, own in zip(
+        rows.column("object_id").to_pylist(),
+        rows.column("location").to_pylist(),
+        rows.column("metadata").to_pylist(),
+        zip(*map(value_keys, columns), strict=True),
+        zip(*map(value_texts, columns), strict=True),
+        strict=True,
+    ):
+        if location is None:
+            raise InvalidTableStateError(f"leaf {object_id!r} has no location in __manifest")
+        number, version, trusted = versions.get(object_id, (0, None, False))
+        details = json.loads(text) if text else {}
+        leaves.append(
+            Leaf(
+                object_id=object_id,
+                spec_id=spec.id,
+                location=location,
+                key=key,
+                values=own,
+                read_version=version,
+                number=number,
+                stats=_stats(details) if trusted else None,
+            )
+        )
+    return tuple(leaves)
+
+
+def _stats(details: Mapping[str, Any]) -> Stats | None:
+    try:
+        return Stats(rows=int(details["rows"]), bytes=int(details["bytes"]), fragments=int(details["fragments"]))
+    except KeyError:
+        return None
+
+
+def _read_versions(snapshot: Snapshot, rows: Any, metadata: TableMetadata) -> dict[str, tuple[int, int | None, bool]]:
+    """For each leaf its newest number, the version that stands for, and whether the row's statistics are of that one.
+
+    The highest ``table_version`` row is the truth; the table's own row says the same faster, unless another writer
+    moved only the former.
+    """
+    if metadata.transactions != "strong":
+        return {}
+    ids = rows.column("object_id").to_pylist()
+    pointers = (
+        rows.column(READ_VERSION.name).to_pylist() if READ_VERSION.name in rows.schema.names else [None] * len(ids)
+    )
+    numbers = [int((json.loads(text) if text else {}).get("n", 0)) for text in rows.column("metadata").to_pylist()]
+    known = {key: (n, version, True) for key, n, version in zip(ids, numbers, pointers, strict=True)}
+    newer = _newer(snapshot, dict(zip(ids, numbers, strict=True)))
+    return known | {key: (n, version, False) for key, (n, version) in newer.items()}
+
+
+def _newer(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    """The leaves of which a ``table_version`` row newer than their own row's number stands in the manifest."""
+    if not numbers:
+        return {}
+    if all(numbers.values()) and len(numbers) <= _LOOKED_UP:
+        ahead = [f"{key}${n + 1}" for key, n in numbers.items()]
+        found = snapshot.scan(f"object_id IN ({literals(ahead)})", columns=["object_id"])
+        suspects = {item.rsplit("$", 1)[0] for item in found.column("object_id").to_pylist()} if found else set()
+        if not suspects:
+            return {}
+    return _highest(snapshot, numbers)
+
+
+def _highest(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    found = snapshot.scan(f"object_type = '{TABLE_VERSION}'", columns=["object_id", READ_VERSION.name])
+    assert found is not None
+    highest: dict[str, tuple[int, int]] = {}
+    for item, version in zip(
+        found.column("object_id").to_pylist(), found.column(READ_VERSION.name).to_pylist(), strict=True
+    ):
+        key, _, tail = item.rpartition("$")
+        if key in numbers and tail.isdigit() and version is not None:
+            number = int(tail)
+            if number > numbers[key] and number > highest.get(key, (0, 0))[0]:
+                highest[key] = (number, version)
+    return highest
+
+
+def total_rows(rows: Any) -> int | None:
+    """The sum of the rows that leaves' rows in the manifest tell of; ``None`` if one tells nothing."""
+    texts = rows.column("metadata").combine_chunks()
+    found = pc.struct_field(pc.extract_regex(texts, pattern=r'"rows":(?P<rows>\d+)'), "rows")
+    if found.null_count:
+        return None
+    return int(pc.sum(found.cast(pa.int64())).as_py() or 0)
+
+
+def quoted(field_id: str) -> str:
+    """A partition column, quoted for a filter."""
+    return quote_identifier(partition_column(field_id))
+
+
+def names_of(spec: PartitionSpec) -> Sequence[str]:
+    """The partition columns of a spec."""
+    return [partition_column(field.field_id) for field in spec.fields]

@@ -1,0 +1,205 @@
+"""What makes a directory catalog a partitioned table: its schema and specs, in the manifest's metadata map."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from lancepart.errors import InvalidInputError, InvalidTableStateError, TableNotFoundError, UnsupportedOperationError
+from lancepart.model.schema import (
+    FIELD_ID,
+    column_by_id,
+    dumps,
+    field_id,
+    max_field_id,
+    require_field_ids,
+    schema_from_json,
+    schema_to_json,
+)
+from lancepart.model.spec import PartitionField, PartitionSpec
+
+SCHEMA = "schema"
+SPEC_PREFIX = "partition_spec_v"
+FORMAT = "lancepart.format"
+MODE = "lancepart.transactions"
+SALT = "lancepart.salt"
+LAST_FIELD = "lancepart.max_field_id"
+CHANGE = "lancepart.change"
+READ_VERSION = pa.field("read_version", pa.uint64())
+
+FORMAT_VERSION = 1
+FEATURES = frozenset({"derived-names", "leaf-field-ids"})
+STRONG, WEAK = "strong", "weak"
+
+_SPEC_KEY = re.compile(rf"^{SPEC_PREFIX}(\d+)$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableMetadata:
+    """A partitioned table's definition at one snapshot; ``change`` counts the changes of schema and specs."""
+
+    schema: Any
+    specs: tuple[PartitionSpec, ...]
+    transactions: str
+    salt: str
+    last_field_id: int
+    change: int = 0
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The spec that new rows are written under."""
+        return self.specs[-1]
+
+    @cached_property
+    def columns(self) -> dict[int, Any]:
+        """The columns by field id."""
+        return {int(field_id(field) or 0): field for field in self.schema}
+
+    @cached_property
+    def plain_schema(self) -> Any:
+        """The schema as its user gave it, without field ids."""
+        return pa.schema([without_ids(field) for field in self.schema], metadata=self.schema.metadata)
+
+    @property
+    def partition_fields(self) -> dict[str, PartitionField]:
+        """Every partition field of any spec, by its id; the newest spelling of each."""
+        return {field.field_id: field for spec in self.specs for field in spec.fields}
+
+    def spec_of(self, number: int) -> PartitionSpec | None:
+        """The spec with an id."""
+        return next((spec for spec in self.specs if spec.id == number), None)
+
+    def to_properties(self) -> dict[str, str]:
+        """The entries of the manifest's metadata map."""
+        specs = {f"{SPEC_PREFIX}{spec.id}": spec.dumps() for spec in self.specs}
+        return {
+            SCHEMA: dumps(schema_to_json(self.schema)),
+            **specs,
+            FORMAT: json.dumps({"version": FORMAT_VERSION, "features": sorted(FEATURES)}),
+            MODE: self.transactions,
+            SALT: self.salt,
+            LAST_FIELD: str(self.last_field_id),
+            CHANGE: str(self.change),
+        }
+
+    def changed(self, **values: Any) -> TableMetadata:
+        """The definition after a change, counted."""
+        return replace(self, change=self.change + 1, **values)
+
+
+def is_partitioned(properties: Mapping[str, str]) -> bool:
+    """Whether a metadata map is that of a partitioned table: it has at least one spec."""
+    return any(_SPEC_KEY.match(key) for key in properties)
+
+
+def read_metadata(properties: Mapping[str, str], *, has_read_version: bool, root: str) -> TableMetadata:
+    """Read and check a table's definition; an invalid one says which field and why."""
+    if not is_partitioned(properties):
+        raise TableNotFoundError(f"there is no partitioned table at {root!r}: make one with lancepart.create_table")
+    _refuse_newer(properties)
+    schema = _schema(properties)
+    specs = _specs(properties)
+    for spec in specs:
+        _checked(f"{SPEC_PREFIX}{spec.id}", lambda spec=spec: spec.check(schema))
+    mode = properties.get(MODE, STRONG if has_read_version else WEAK)
+    if mode not in (STRONG, WEAK):
+        raise InvalidTableStateError(f"{MODE} is {mode!r}, neither {STRONG} nor {WEAK}")
+    used = [number for spec in specs for field in spec.fields for number in field.source_ids]
+    return TableMetadata(
+        schema=schema,
+        specs=specs,
+        transactions=mode,
+        salt=properties.get(SALT, ""),
+        last_field_id=max(_number(properties, LAST_FIELD, -1), max_field_id(schema), *used, 0),
+        change=_number(properties, CHANGE, 0),
+    )
+
+
+def _refuse_newer(properties: Mapping[str, str]) -> None:
+    spelled = properties.get(FORMAT)
+    if spelled is None:
+        return
+    try:
+        given = json.loads(spelled)
+        version, features = int(given["version"]), set(given.get("features", ()))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InvalidTableStateError(f"{FORMAT} is not understood: {spelled!r}") from None
+    unknown = sorted(features - FEATURES)
+    if version > FORMAT_VERSION or unknown:
+        needs = f"format {version}" if version > FORMAT_VERSION else f"the features {', '.join(unknown)}"
+        raise UnsupportedOperationError(f"the table needs {needs}, which this lancepart lacks: upgrade lancepart")
+
+
+def _schema(properties: Mapping[str, str]) -> Any:
+    if SCHEMA not in properties:
+        raise InvalidTableStateError("the table has partition specs but no 'schema' property")
+
+    def read() -> Any:
+        schema = schema_from_json(properties[SCHEMA])
+        require_field_ids(schema)
+        return schema
+
+    return _checked(SCHEMA, read)
+
+
+def _specs(properties: Mapping[str, str]) -> tuple[PartitionSpec, ...]:
+    found: dict[int, PartitionSpec] = {}
+    for key, text in properties.items():
+        if match := _SPEC_KEY.match(key):
+            if text.lstrip().startswith("["):
+                raise UnsupportedOperationError(
+                    f"{key} is of the older draft, an array of expressions: not supported yet"
+                )
+            spec = _checked(key, lambda text=text: PartitionSpec.from_json(text))
+            if spec.id != int(match.group(1)):
+                raise InvalidTableStateError(f"{key} holds a spec with id {spec.id}")
+            found[spec.id] = spec
+    return tuple(found[number] for number in sorted(found))
+
+
+def _checked(key: str, read: Any) -> Any:
+    try:
+        return read()
+    except InvalidTableStateError as error:
+        raise InvalidTableStateError(f"property {key!r}: {error}") from None
+    except InvalidInputError as error:
+        raise InvalidTableStateError(f"property {key!r} is not valid: {error}") from None
+
+
+def _number(properties: Mapping[str, str], key: str, default: int) -> int:
+    try:
+        return int(properties.get(key, default))
+    except ValueError:
+        raise InvalidTableStateError(f"property {key!r} is not a number: {properties[key]!r}") from None
+
+
+def without_ids(field: Any) -> Any:
+    """A field without its id, nested ones too."""
+    kept = {key: value for key, value in (field.metadata or {}).items() if key != FIELD_ID.encode()}
+    return pa.field(field.name, map_children(field.type, without_ids), field.nullable, kept or None)
+
+
+def map_children(arrow_type: Any, change: Any) -> Any:
+    """A type with each of its nested fields changed."""
+    if pa.types.is_struct(arrow_type):
+        return pa.struct([change(arrow_type.field(i)) for i in range(arrow_type.num_fields)])
+    if pa.types.is_map(arrow_type):
+        return pa.map_(change(arrow_type.key_field), change(arrow_type.item_field), arrow_type.keys_sorted)
+    if pa.types.is_fixed_size_list(arrow_type):
+        return pa.list_(change(arrow_type.value_field), arrow_type.list_size)
+    if pa.types.is_large_list(arrow_type):
+        return pa.large_list(change(arrow_type.value_field))
+    if pa.types.is_list(arrow_type):
+        return pa.list_(change(arrow_type.value_field))
+    return arrow_type
+
+
+def column_named(schema: Any, number: int) -> Any | None:
+    """The column with an id, if there still is one."""
+    return column_by_id(schema, number)

@@ -1,0 +1,109 @@
+"""What a table is made of, as Arrow tables."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import pyarrow as pa
+
+from lancepart.layout import create
+from lancepart.layout.leaves import Leaf
+from lancepart.layout.metadata import TableMetadata
+from lancepart.plan import planner
+from lancepart.storage import leafdata
+from lancepart.storage.manifest import Manifest
+
+_PARTITIONS = pa.schema(
+    [
+        ("spec_id", pa.int32()),
+        ("partition", pa.map_(pa.string(), pa.string())),
+        ("object_id", pa.string()),
+        ("location", pa.string()),
+        ("read_version", pa.uint64()),
+        ("rows", pa.int64()),
+        ("bytes", pa.int64()),
+        ("fragments", pa.int32()),
+    ]
+)
+_SPECS = pa.schema(
+    [
+        ("spec_id", pa.int32()),
+        ("field_id", pa.string()),
+        ("source", pa.string()),
+        ("transform", pa.string()),
+        ("result_type", pa.string()),
+    ]
+)
+
+
+class Inspect:
+    """Metadata of a table at a snapshot."""
+
+    def __init__(self, manifest: Manifest, version: int | None = None) -> None:
+        self._manifest = manifest
+        self._version = version
+
+    def _loaded(self) -> tuple[TableMetadata, tuple[Leaf, ...]]:
+        snapshot = self._manifest.snapshot(self._version)
+        metadata = create.load(self._manifest, snapshot)
+        return metadata, planner.plan(snapshot, metadata, None).leaves
+
+    def partitions(self) -> pa.Table:
+        """The leaves: their values, place and size."""
+        metadata, leaves = self._loaded()
+        return pa.Table.from_pylist([self._partition(metadata, leaf) for leaf in leaves], schema=_PARTITIONS)
+
+    def _partition(self, metadata: TableMetadata, leaf: Leaf) -> dict[str, Any]:
+        spec = metadata.spec_of(leaf.spec_id)
+        assert spec is not None
+        if leaf.stats is None:
+            opened = leafdata.open_leaf(self._manifest.root, leaf.location, leaf.read_version)
+            rows, size, fragments = leafdata.measure(opened)
+        else:
+            rows, size, fragments = leaf.stats.rows, leaf.stats.bytes, leaf.stats.fragments
+        return {
+            "spec_id": leaf.spec_id,
+            "partition": [(field.field_id, value) for field, value in zip(spec.fields, leaf.values, strict=True)],
+            "object_id": leaf.object_id,
+            "location": leaf.location,
+            "read_version": leaf.read_version,
+            "rows": rows,
+            "bytes": size,
+            "fragments": fragments,
+        }
+
+    def specs(self) -> pa.Table:
+        """The versions of the partitioning, a row a field."""
+        metadata = create.load(self._manifest, self._manifest.snapshot(self._version))
+        rows = []
+        for spec in metadata.specs:
+            for field in spec.fields:
+                names = [column.name if column is not None else None for column in field.sources(metadata.schema)]
+                shown = ", ".join(name if name is not None else "(removed)" for name in names)
+                what = field.expression if field.transform is None else field.transform.name
+                rows.append(
+                    {
+                        "spec_id": spec.id,
+                        "field_id": field.field_id,
+                        "source": shown,
+                        "transform": what,
+                        "result_type": str(field.result_type),
+                    }
+                )
+        return pa.Table.from_pylist(rows, schema=_SPECS)
+
+    def html(self) -> str:
+        """The table for a notebook: its columns, its partitioning, its size."""
+        metadata, leaves = self._loaded()
+        known = [leaf.stats.rows for leaf in leaves if leaf.stats is not None]
+        size = f"{sum(known):,} rows in " if leaves and len(known) == len(leaves) else ""
+        columns = "".join(
+            f"<tr><td>{html.escape(field.name)}</td><td>{html.escape(str(field.type))}</td></tr>"
+            for field in metadata.plain_schema
+        )
+        fields = ", ".join(html.escape(field.field_id) for field in metadata.spec.fields)
+        return (
+            f"<b>{html.escape(self._manifest.root.uri)}</b><br>{size}{len(leaves):,} partitions by {fields}"
+            f"<table><tr><th>column</th><th>type</th></tr>{columns}</table>"
+        )

@@ -1,0 +1,294 @@
+"""Free partition expressions in DataFusion SQL: what is allowed, and how they are evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache, lru_cache
+from itertools import islice, product
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from datafusion import SessionConfig, SessionContext
+
+from lancepart.errors import InvalidInputError
+from lancepart.model.functions import FUNCTIONS, bind_functions, expression_type, register_functions
+from lancepart.model.sqltext import tokens
+from lancepart.model.typenames import kind_of
+from lancepart.model.values import canonical, decoded, logical_type
+
+_LOCK = Lock()
+_STATEFUL = {"version"}
+_NODES = {
+    *("Alias", "Column", "Literal", "BinaryExpr", "ScalarFunction", "Case", "Cast", "TryCast", "Between", "InList"),
+    *("IsNull", "IsNotNull", "IsTrue", "IsFalse", "IsUnknown", "IsNotTrue", "IsNotFalse", "IsNotUnknown"),
+    *("Like", "ILike", "SimilarTo", "Negative", "NegativeExpr", "Not"),
+}
+_STAND_INS = (
+    pa.null(),
+    pa.int64(),
+    pa.string(),
+    pa.timestamp("us"),
+    pa.date32(),
+    pa.float64(),
+    pa.bool_(),
+    pa.binary(),
+)
+_MOST_STAND_INS = 512
+_INTEGERS = [0, 1, 5, 34, 100, 127, -1, -7]
+_FLOATS = [0.0, 0.5, -1.25, float(np.float32(0.1)), 1e6]
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A deterministic, stateless SQL expression over ``col0`` … ``col<arity - 1>``.
+
+    >>> Expression("col0 % 10", 1).apply([pa.array([17, None])], pa.int32()).to_pylist()
+    [7, None]
+    """
+
+    sql: str
+    arity: int
+
+    def __post_init__(self) -> None:
+        if self.arity < 1:
+            raise InvalidInputError(f"expression {self.sql!r} needs at least one source column")
+        self._check_words()
+        try:
+            tree = _parsed(self.sql, self.arity)
+        except Exception as error:
+            allowed = f"col0 to col{self.arity - 1}" if self.arity > 1 else "col0"
+            raise InvalidInputError(f"expression {self.sql!r} is not SQL over {allowed}: {error}") from error
+        for node in _walk(tree):
+            self._check_node(node)
+
+    def _check_words(self) -> None:
+        depth = 0
+        for token in tokens(self.sql):
+            if token.text in {";", "$", "@", "?"}:
+                raise InvalidInputError(f"expression {self.sql!r} may not contain {token.text!r}")
+            if token.name in _unstable_functions():
+                raise InvalidInputError(
+                    f"expression {self.sql!r} may not use {token.text}: its value changes with time"
+                )
+            if token.kind == "word" and token.name in {"select", "over"}:
+                raise InvalidInputError(f"expression {self.sql!r} may not contain a subquery or a window")
+            depth += {"(": 1, ")": -1}.get(token.text, 0)
+            if depth == 0 and token.kind == "word" and token.name == "as":
+                raise InvalidInputError(f"expression {self.sql!r} may not name its value: the field_id does")
+
+    def _check_node(self, node: Any) -> None:
+        kind = node.variant_name()
+        if kind not in _NODES:
+            raise InvalidInputError(f"expression {self.sql!r} may not contain {node.canonical_name()} ({kind})")
+        if kind == "ScalarFunction" and node.rex_call_operator() not in _stable_functions():
+            raise InvalidInputError(f"expression {self.sql!r} may not use the function {node.rex_call_operator()}")
+
+    def value_type(self, source_types: Sequence[Any]) -> Any:
+        """The type of what the expression gives for these sources, without its encoding."""
+        schema = _schema([_prepared_type(source_type) for source_type in source_types])
+        with self._explained(source_types):
+            return logical_type(_compiled(self.sql, schema)[1])
+
+    def check(self, source_types: Sequence[Any], result_type: Any) -> None:
+        """Insist that the sources fit, that NULL does no harm, that widths do not matter, and that the type holds."""
+        if len(source_types) != self.arity:
+            raise InvalidInputError(f"expression {self.sql!r} takes {self.arity} columns, not {len(source_types)}")
+        given = self.value_type(source_types)
+        if kind_of(given) != kind_of(result_type) and not pa.types.is_null(given):
+            raise InvalidInputError(f"expression {self.sql!r} gives {given}, which is not the declared {result_type}")
+        self.apply([pa.nulls(1, source_type) for source_type in source_types], result_type)
+        self.apply([pa.nulls(1) for _ in source_types], result_type)
+        narrow, wide = _probes(source_types)
+        if self._outcomes(narrow, result_type) != self._outcomes(wide, result_type):
+            types = [str(array.type) for array in wide]
+            raise InvalidInputError(
+                f"expression {self.sql!r} gives another value once its columns are widened to {types}"
+            )
+
+    def apply(self, arrays: Sequence[Any], result_type: Any) -> Any:
+        """Evaluate over equally long arrays, timestamps in UTC, and cast to the declared type.
+
+        A removed column is an array of Arrow's null type: it stands for NULLs of whichever type fits.
+        """
+        if len(arrays) != self.arity:
+            raise InvalidInputError(f"expression {self.sql!r} takes {self.arity} columns, not {len(arrays)}")
+        prepared = [_prepared(array) for array in arrays]
+        types = _stand_ins(self, tuple(array.type for array in prepared), result_type)
+        if types is None:
+            return pa.nulls(len(arrays[0]), result_type)
+        return self._evaluate([array.cast(kind) for array, kind in zip(prepared, types, strict=True)], result_type)
+
+    def _evaluate(self, arrays: Sequence[Any], result_type: Any) -> Any:
+        size = len(arrays[0])
+        schema = _schema([array.type for array in arrays])
+        with self._explained([array.type for array in arrays]):
+            frame = _context().read_batch(pa.RecordBatch.from_arrays(list(arrays), schema=schema))
+            parts = frame.select(_compiled(self.sql, schema)[0]).collect()
+            value = pa.chunked_array([part.column(0) for part in parts], _compiled(self.sql, schema)[1])
+            result = canonical(decoded(value).cast(result_type))
+        if len(result) != size:
+            raise InvalidInputError(f"expression {self.sql!r} gives {len(result)} values for {size} rows")
+        return result
+
+    def _outcomes(self, arrays: Sequence[Any], result_type: Any) -> list[Any]:
+        """What each row gives, a failure counting as an outcome of its own."""
+        try:
+            return [repr(value) for value in self._evaluate(arrays, result_type).to_pylist()]
+        except InvalidInputError:
+            rows = range(len(arrays[0])) if len(arrays[0]) > 1 else ()
+            outcomes = [self._outcomes([array.slice(row, 1) for array in arrays], result_type) for row in rows]
+            return [value for outcome in outcomes for value in outcome] or [InvalidInputError]
+
+    def _explained(self, source_types: Sequence[Any]) -> _Explained:
+        return _Explained(self.sql, source_types)
+
+
+def referenced_columns(sql: str, names: Sequence[str]) -> set[str] | None:
+    """Which of these columns an expression refers to; None where it does not parse over them.
+
+    >>> sorted(referenced_columns("extract(year FROM ts) + id", ["id", "ts", "year"]) or ())
+    ['id', 'ts']
+    """
+    schema = pa.schema([(name, pa.null()) for name in names])
+    try:
+        tree = _context().read_batch(pa.RecordBatch.from_pylist([], schema=schema)).parse_sql_expr(sql)
+    except Exception:
+        return None
+    return {str(node.to_variant().name()) for node in _walk(tree) if node.variant_name() == "Column"}
+
+
+class _Explained:
+    """Turns DataFusion's and Arrow's failures into one that names the expression and its sources."""
+
+    def __init__(self, sql: str, source_types: Sequence[Any]) -> None:
+        self.sql = sql
+        self.types = ", ".join(str(source_type) for source_type in source_types)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, Exception) and not isinstance(error, InvalidInputError):
+            message = f"expression {self.sql!r} cannot be evaluated over ({self.types}): {error}"
+            raise InvalidInputError(message) from error
+
+
+@cache
+def _context() -> Any:
+    config = SessionConfig().with_target_partitions(1).with_information_schema(True)
+    ctx = SessionContext(config)
+    register_functions(ctx)
+    return ctx
+
+
+@cache
+def _routines() -> tuple[frozenset[str], frozenset[str]]:
+    """The names of the scalar functions that always give the same, and of those that do not."""
+    query = "SELECT DISTINCT routine_name, function_type, is_deterministic FROM information_schema.routines"
+    rows = _context().sql(query).to_arrow_table().to_pylist()
+    unstable = {row["routine_name"] for row in rows if not row["is_deterministic"]} | _STATEFUL
+    scalar = {row["routine_name"] for row in rows if row["function_type"] == "SCALAR"}
+    return frozenset(scalar - unstable | set(FUNCTIONS)), frozenset(unstable)
+
+
+def _stable_functions() -> frozenset[str]:
+    return _routines()[0]
+
+
+def _unstable_functions() -> frozenset[str]:
+    return _routines()[1]
+
+
+def _schema(types: Sequence[Any]) -> Any:
+    return pa.schema([(f"col{position}", kind) for position, kind in enumerate(types)])
+
+
+@lru_cache(maxsize=512)
+def _parsed(sql: str, arity: int) -> Any:
+    """The tree of an expression, before its columns have types."""
+    batch = pa.RecordBatch.from_pylist([], schema=_schema([pa.null()] * arity))
+    return _context().read_batch(batch).parse_sql_expr(sql)
+
+
+@lru_cache(maxsize=512)
+def _compiled(sql: str, schema: Any) -> tuple[Any, Any]:
+    """The expression over typed columns, and its type; functions are registered by one thread at a time."""
+    with _LOCK:
+        ctx = _context()
+        bound = bind_functions(ctx, sql, schema)
+        frame = ctx.read_batch(pa.RecordBatch.from_pylist([], schema=schema))
+        return frame.parse_sql_expr(bound).alias("value"), expression_type(ctx, bound, schema)
+
+
+def _walk(node: Any) -> Iterator[Any]:
+    yield node
+    if node.variant_name() not in {"Column", "Literal"}:
+        for child in node.rex_call_operands():
+            yield from _walk(child)
+
+
+def _prepared_type(source_type: Any) -> Any:
+    """The widest form of a type: what makes an expression blind to how wide its columns are today."""
+    kind = logical_type(source_type)
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
+    if pa.types.is_integer(kind):
+        return kind if pa.types.is_uint64(kind) else pa.int64()
+    if pa.types.is_floating(kind):
+        return pa.float64()
+    if pa.types.is_decimal(kind) and kind.bit_width < 256:
+        return pa.decimal128(38, kind.scale)
+    return kind
+
+
+def _prepared(array: Any) -> Any:
+    plain = decoded(array)
+    return canonical(plain.cast(_prepared_type(plain.type)))
+
+
+@lru_cache(maxsize=512)
+def _stand_ins(expression: Expression, types: tuple[Any, ...], result_type: Any) -> tuple[Any, ...] | None:
+    """The types to evaluate over: removed columns take the first that fit; None if none do and all are removed."""
+    if not any(pa.types.is_null(kind) for kind in types):
+        return types
+    choices = [_STAND_INS if pa.types.is_null(kind) else (kind,) for kind in types]
+    for chosen in islice(product(*choices), _MOST_STAND_INS):
+        try:
+            expression._evaluate([pa.nulls(1, kind) for kind in chosen], result_type)
+        except InvalidInputError:
+            continue
+        return chosen
+    if all(pa.types.is_null(kind) for kind in types):
+        return None
+    raise InvalidInputError(f"expression {expression.sql!r} cannot be evaluated once some of its columns are removed")
+
+
+def _probes(source_types: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """The same few values in a narrow and a wide form of each type."""
+    pairs = [_probe(logical_type(source_type)) for source_type in source_types]
+    rows = max(len(narrow) for narrow, _ in pairs)
+    turns = [np.arange(position, position + rows) for position in range(len(pairs))]
+    narrows = [narrow.take(pa.array(turn % len(narrow))) for (narrow, _), turn in zip(pairs, turns, strict=True)]
+    wides = [wide.take(pa.array(turn % len(wide))) for (_, wide), turn in zip(pairs, turns, strict=True)]
+    return narrows, wides
+
+
+def _probe(kind: Any) -> tuple[Any, Any]:
+    if pa.types.is_unsigned_integer(kind):
+        return _both([value for value in _INTEGERS if value >= 0], pa.uint32(), pa.uint64())
+    if pa.types.is_integer(kind):
+        return _both(_INTEGERS, pa.int32(), pa.int64())
+    if pa.types.is_floating(kind):
+        return _both(_FLOATS, pa.float32(), pa.float64())
+    if pa.types.is_decimal(kind) and kind.bit_width < 256:
+        smallest = [Decimal(value).scaleb(-kind.scale) for value in (0, 1, -1)]
+        return _both(smallest, pa.decimal128(kind.precision, kind.scale), pa.decimal128(38, kind.scale))
+    return _both([None], _prepared_type(kind), _prepared_type(kind))
+
+
+def _both(values: Sequence[Any], narrow: Any, wide: Any) -> tuple[Any, Any]:
+    return pa.array(values, narrow), pa.array(values, wide)

@@ -1,0 +1,78 @@
+"""The hash functions inside DataFusion, whose Python functions take fixed types: one is made for each use."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from datafusion import udf
+
+from lancepart.errors import InvalidInputError
+from lancepart.model import hashing
+from lancepart.model.sqltext import arguments, closing, tokens
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "murmur3": lambda array: hashing.murmur3(array).cast(pa.int64()),
+    "murmur3_multi": lambda *arrays: hashing.murmur3_multi(arrays).cast(pa.int64()),
+    "md5_int": hashing.md5_int,
+}
+
+
+def register_functions(ctx: Any, source_types: Sequence[Any] = ()) -> None:
+    """Register ``murmur3``, ``murmur3_multi`` and ``md5_int`` in a DataFusion context, for columns of these types.
+
+    A hash comes as int64, so that DataFusion's own ``abs`` survives the smallest int32. Where one query needs
+    several types, ``bind_functions`` registers what each call needs.
+
+    >>> from datafusion import SessionContext
+    >>> ctx = SessionContext()
+    >>> register_functions(ctx, [pa.int64()])
+    >>> ctx.sql("SELECT abs(murmur3(6018035362574630912)) % 16 AS b").to_pydict()
+    {'b': [0]}
+    """
+    types = list(source_types) or [pa.int64()]
+    for name in FUNCTIONS:
+        ctx.register_udf(_function(name, name, types if name == "murmur3_multi" else types[:1]))
+
+
+def bind_functions(ctx: Any, sql: str, schema: Any) -> str:
+    """The same SQL over ``schema``, each hash call renamed to a function registered for just its arguments' types."""
+    found = tokens(sql)
+    pieces, position, index = [], 0, 0
+    while index < len(found):
+        token = found[index]
+        if token.name in FUNCTIONS and index + 1 < len(found) and found[index + 1].text == "(":
+            end = closing(found, index + 1)
+            spans = arguments(found, index + 1, end)
+            inner = [bind_functions(ctx, sql[start:stop], schema) for start, stop in spans]
+            pieces += [sql[position : token.start], _bound_call(ctx, str(token.name), inner, schema)]
+            position, index = found[end].end, end
+        index += 1
+    return "".join([*pieces, sql[position:]])
+
+
+def expression_type(ctx: Any, sql: str, schema: Any) -> Any:
+    """The type that DataFusion gives an expression over ``schema``."""
+    frame = ctx.read_batch(pa.RecordBatch.from_pylist([], schema=schema))
+    return frame.select(frame.parse_sql_expr(sql).alias("value")).schema().field(0).type
+
+
+def _bound_call(ctx: Any, name: str, inner: Sequence[str], schema: Any) -> str:
+    if not inner or (name != "murmur3_multi" and len(inner) != 1):
+        wanted = "at least one argument" if name == "murmur3_multi" else "exactly one argument"
+        raise InvalidInputError(f"{name} takes {wanted}, not {len(inner)}")
+    types = [expression_type(ctx, argument, schema) for argument in inner]
+    types = [pa.int64() if pa.types.is_null(kind) else kind for kind in types]
+    for kind in types:
+        if not hashing.hashable(kind):
+            raise InvalidInputError(f"{name} is not defined for values of type {kind}")
+    digest = hashlib.md5(repr(types).encode(), usedforsecurity=False).hexdigest()
+    alias = f"{name}_{digest}"
+    ctx.register_udf(_function(name, alias, types))
+    return f"{alias}({', '.join(inner)})"
+
+
+def _function(name: str, alias: str, types: Sequence[Any]) -> Any:
+    return udf(FUNCTIONS[name], list(types), pa.int64(), "immutable", name=alias)

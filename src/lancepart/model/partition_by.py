@@ -1,0 +1,188 @@
+"""What users write for ``partition_by``, turned into partition fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from lancepart.errors import InvalidInputError
+from lancepart.model.expressions import Expression, referenced_columns
+from lancepart.model.schema import column_by_id, field_id
+from lancepart.model.spec import PartitionField, unused_id
+from lancepart.model.sqltext import Token, arguments, closing, tokens
+from lancepart.model.transforms import (
+    TRANSFORMS,
+    Bucket,
+    Day,
+    Hour,
+    Identity,
+    Month,
+    MultiBucket,
+    Transform,
+    Truncate,
+    Year,
+)
+
+_TIMES: dict[str, Transform] = {
+    name: transform for transform in (Year(), Month(), Day(), Hour()) for name in (transform.name, f"{transform.name}s")
+}
+_SIZED: dict[str, type[Bucket] | type[Truncate]] = {"bucket": Bucket, "multi_bucket": MultiBucket, "truncate": Truncate}
+
+
+def parse_partition_by(items: Sequence[str | PartitionField], schema: Any) -> tuple[PartitionField, ...]:
+    """Read each item over a schema with field ids: a column, a transform of one, an expression, or a ready field.
+
+    >>> import pyarrow as pa
+    >>> from lancepart.model.schema import assign_field_ids
+    >>> schema = assign_field_ids(pa.schema([("id", pa.int64()), ("day", pa.date32())]))
+    >>> [(f.field_id, f.source_ids, f.transform) for f in parse_partition_by(["year(day)", "bucket(16, id)"], schema)]
+    [('day_year', (1,), Year()), ('id_bucket', (0,), Bucket(num_buckets=16))]
+    """
+    taken = {item.field_id.lower() for item in items if isinstance(item, PartitionField)}
+    fields = []
+    for item in items:
+        field = item if isinstance(item, PartitionField) else _parsed(item, schema, taken)
+        columns = [column_by_id(schema, number) for number in field.source_ids]
+        missing = [number for number, column in zip(field.source_ids, columns, strict=True) if column is None]
+        if missing:
+            raise InvalidInputError(f"partition field {field.field_id!r}: no column has the field id {missing[0]}")
+        field.check([column.type for column in columns if column is not None])
+        taken.add(field.field_id.lower())
+        fields.append(field)
+    return tuple(fields)
+
+
+def _parsed(item: str, schema: Any, taken: set[str]) -> PartitionField:
+    if item in schema.names:
+        return _field([item], Identity(), None, schema, taken)
+    found = tokens(item)
+    found, alias = _without_alias(found)
+    if len(found) >= 3 and found[0].kind == "word" and found[1].text == "(" and closing(found, 1) == len(found) - 1:
+        function = str(found[0].name)
+        if function == "expr":
+            return _expression_field(item[found[1].end : found[-1].start].strip(), alias, schema, taken)
+        spans = list(arguments(found, 1, len(found) - 1))
+        return _transform_field(function, [item[start:stop] for start, stop in spans], alias, schema, taken)
+    text = item[found[0].start : found[-1].end] if found else item
+    return _field([_column(text, schema)], Identity(), alias, schema, taken)
+
+
+def _without_alias(found: list[Token]) -> tuple[list[Token], str | None]:
+    if len(found) >= 3 and found[-2].text.lower() == "as" and found[-1].name is not None:
+        last = found[-1]
+        return found[:-2], last.text if last.kind == "word" else last.name
+    return found, None
+
+
+def _transform_field(
+    function: str, texts: Sequence[str], alias: str | None, schema: Any, taken: set[str]
+) -> PartitionField:
+    if function in _TIMES or function == "identity":
+        transform = _TIMES.get(function, Identity())
+    elif function in _SIZED:
+        transform, texts = _sized(function, texts, schema)
+    else:
+        known = ", ".join([*TRANSFORMS, "expr"])
+        raise InvalidInputError(f"partition_by: unknown transform {function!r}; known are {known}")
+    if not texts:
+        raise InvalidInputError(f"partition_by: {function} needs a column")
+    return _field([_column(text, schema) for text in texts], transform, alias, schema, taken)
+
+
+def _sized(function: str, texts: Sequence[str], schema: Any) -> tuple[Transform, Sequence[str]]:
+    """Take the number from either end: ours comes last or first, Spark's first."""
+    for position in (0, -1):
+        if texts and texts[position].isascii() and texts[position].isdigit():
+            rest = texts[1:] if position == 0 else texts[:-1]
+            return _SIZED[function](int(texts[position])), rest
+    raise InvalidInputError(f"partition_by: {function} needs a whole number, as in {function}(16, {schema.names[0]})")
+
+
+def _column(text: str, schema: Any) -> str:
+    """The column that a text names, quoted or not."""
+    if text in schema.names:
+        return text
+    found = tokens(text)
+    if len(found) == 1 and found[0].name is not None:
+        names = [name for name in schema.names if name == found[0].name]
+        if found[0].kind == "word":
+            names = names or [name for name in schema.names if name.lower() == found[0].name]
+        if len(names) == 1:
+            return names[0]
+    raise InvalidInputError(f"partition_by: no column {text!r}; the columns are {', '.join(map(repr, schema.names))}")
+
+
+def _field(
+    columns: Sequence[str], transform: Transform, alias: str | None, schema: Any, taken: set[str]
+) -> PartitionField:
+    sources = [schema.field(name) for name in columns]
+    transform.check([source.type for source in sources])
+    return PartitionField(
+        field_id=alias or unused_id(_derived_id(columns, transform.suffix), taken),
+        source_ids=_ids(sources),
+        transform=transform,
+        result_type=transform.result_type([source.type for source in sources]),
+    )
+
+
+def _expression_field(sql: str, alias: str | None, schema: Any, taken: set[str]) -> PartitionField:
+    expression, columns, result_type = _over_placeholders(sql, schema)
+    return PartitionField(
+        field_id=alias or unused_id(_derived_id(columns, "expr"), taken),
+        source_ids=_ids([schema.field(name) for name in columns]),
+        expression=expression.sql,
+        result_type=result_type,
+    )
+
+
+def _over_placeholders(sql: str, schema: Any) -> tuple[Expression, list[str], Any]:
+    """Put ``col0`` … in the place of column names; where a bare word only looks like one, quoted names alone count."""
+    named = referenced_columns(sql, schema.names)
+    attempts = [(set(schema.names) if named is None else named, {"word", "quoted"}), (set(schema.names), {"quoted"})]
+    failure: InvalidInputError | None = None
+    for names, kinds in attempts:
+        rewritten, columns = _replaced(sql, names, kinds)
+        types = [schema.field(name).type for name in columns]
+        try:
+            expression = Expression(rewritten, max(len(columns), 1))
+            if columns:
+                result_type = expression.value_type(types)
+                expression.check(types, result_type)
+                return expression, columns, result_type
+        except InvalidInputError as error:
+            failure = failure or error
+    known = ", ".join(map(repr, schema.names))
+    raise InvalidInputError(
+        f"partition_by: expr({sql}) is not an expression over {known}: {failure or 'it names none'}"
+    )
+
+
+def _replaced(sql: str, names: set[str], kinds: set[str]) -> tuple[str, list[str]]:
+    found = tokens(sql)
+    pieces: list[str] = []
+    columns: list[str] = []
+    position = 0
+    for token, after in zip(found, [*found[1:], None], strict=True):
+        name = token.text if token.text in names else token.name
+        called = after is not None and (after.text == "(" or after.kind == "string")
+        if token.kind not in kinds or name not in names or called:
+            continue
+        if name not in columns:
+            columns.append(str(name))
+        pieces += [sql[position : token.start], f"col{columns.index(str(name))}"]
+        position = token.end
+    return "".join([*pieces, sql[position:]]), columns
+
+
+def _derived_id(columns: Sequence[str], suffix: str) -> str:
+    """A name that any column may have: letters, digits and underscores of the sources, then the transform."""
+    parts = [re.sub(r"\W+", "_", name).strip("_") or "column" for name in columns]
+    return "_".join([*parts, suffix] if suffix else parts)
+
+
+def _ids(sources: Sequence[Any]) -> tuple[int, ...]:
+    numbers = [field_id(source) for source in sources]
+    if None in numbers:
+        raise InvalidInputError(f"column {sources[numbers.index(None)].name!r} has no field id; assign them first")
+    return tuple(number for number in numbers if number is not None)

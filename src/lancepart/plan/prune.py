@@ -1,0 +1,140 @@
+"""Which leaves of one spec version can hold a row that a filter matches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+
+from lancepart.model.domain import Domain
+from lancepart.model.predicate import Predicate
+from lancepart.model.spec import PartitionField, PartitionSpec
+from lancepart.model.transforms import Identity, Truncate
+from lancepart.plan.formula import NEVER, Constraint, Every, Formula, Some, alternatives, formula
+from lancepart.plan.images import TIME_PARTS, image, source_domains
+from lancepart.plan.leaves import Bools, Leaves
+from lancepart.plan.pushdown import condition, conjunction, disjunction, partition_column
+
+_MOST_PUSHED = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruner:
+    """What a filter says about the partitions of one spec version.
+
+    ``choices`` are the filter's alternatives, or None when it has too many to be taken apart;
+    then it is followed as it stands, which keeps more leaves but never too few.
+    """
+
+    spec: PartitionSpec
+    columns: Mapping[int, Any]
+    asked: Formula
+    choices: tuple[Constraint, ...] | None
+
+    @classmethod
+    def of(cls, predicate: Predicate, spec: PartitionSpec, columns: Mapping[int, Any]) -> Pruner:
+        """Prepare a filter for a spec; ``columns`` are the table's current top-level fields by field id."""
+        types = {field.name: field.type for field in columns.values()}
+        asked = formula(predicate, types)
+        found = alternatives(asked)
+        choices = None if found is None else tuple(found)
+        return cls(spec=spec, columns=columns, asked=asked, choices=choices)
+
+    @property
+    def matches_nothing(self) -> bool:
+        """Whether no row at all can match, in whatever partition."""
+        return self.asked == NEVER or self.choices == ()
+
+    def manifest_filter(self) -> str | None:
+        """What the filter implies for the manifest's partition columns, as SQL; None when it implies nothing."""
+        if self.matches_nothing:
+            return "false"
+        if self.choices is None or len(self.choices) > _MOST_PUSHED:
+            tests = [self._pushed(field) for field in self.spec.fields]
+            return conjunction([test for test in tests if test is not None]) or None
+        texts = []
+        for choice in self.choices:
+            tests = [self._test(field, choice) for field in self.spec.fields]
+            text = conjunction([test for test in tests if test is not None])
+            if not text:
+                return None
+            texts.append(text)
+        return disjunction(list(dict.fromkeys(texts)))
+
+    def keep(self, values: Any) -> Any:
+        """Which leaves may hold a matching row, given their ``partition_field_<id>`` columns."""
+        leaves = Leaves(self.spec.fields, self.columns, values)
+        if self.choices is None:
+            return pa.array(_followed(self.asked, leaves))
+        kept = leaves.none()
+        for choice in self.choices:
+            kept = kept | leaves.meeting(choice)
+        return pa.array(kept)
+
+    def explain(self) -> list[str]:
+        """One line a partition field: what was pushed to the manifest, or why it cannot prune."""
+        if self.matches_nothing:
+            return ["the filter matches no row: nothing is read"]
+        return [f"{field.field_id}: {self._account(field)}" for field in self.spec.fields]
+
+    def _account(self, field: PartitionField) -> str:
+        pushed = self._pushed(field)
+        if pushed is None:
+            return f"not pruned, {self._excuse(field)}"
+        hashed = not isinstance(field.transform, (Identity, Truncate, *TIME_PARTS))
+        return f"{pushed}; {self._excuse(field)}" if hashed and pushed.endswith(" IS NOT NULL") else pushed
+
+    def _image(self, field: PartitionField, constraint: Constraint) -> Domain | None:
+        return image(field, source_domains(field.source_ids, constraint, self.columns), field.result_type)
+
+    def _test(self, field: PartitionField, constraint: Constraint) -> str | None:
+        found = self._image(field, constraint)
+        return None if found is None else condition(partition_column(field), found)
+
+    def _pushed(self, field: PartitionField) -> str | None:
+        """What the whole filter implies for one field on its own."""
+        if self.choices is None:
+            found = self._implied(field, self.asked)
+        else:
+            images = [self._image(field, choice) for choice in self.choices]
+            known = [each for each in images if each is not None]
+            found = Domain.united(known) if known and len(known) == len(images) else None
+        return None if found is None else condition(partition_column(field), found)
+
+    def _implied(self, field: PartitionField, asked: Formula) -> Domain | None:
+        if isinstance(asked, Some):
+            images = [self._implied(field, part) for part in asked.parts]
+            known = [each for each in images if each is not None]
+            return Domain.united(known) if known and len(known) == len(images) else None
+        images = [self._image(field, asked.domains), *(self._implied(field, part) for part in asked.parts)]
+        known = [each for each in images if each is not None]
+        return reduce(Domain.intersect, known) if known else None
+
+    def _excuse(self, field: PartitionField) -> str:
+        removed = [source for source in field.source_ids if source not in self.columns]
+        if removed:
+            return "its source column was removed"
+        names = [self.columns[source].name for source in field.source_ids]
+        spoken = _columns(self.asked)
+        silent = [name for name in names if name not in spoken]
+        if silent:
+            return f"the filter asks nothing of {', '.join(silent)} that could prune"
+        kind = field.transform.name if field.transform is not None else "an expression"
+        if not isinstance(field.transform, (Identity, Truncate, *TIME_PARTS)):
+            return f"{kind} prunes only on equality, IN and short ranges"
+        return "an alternative of the filter leaves it open"
+
+
+def _followed(asked: Formula, leaves: Leaves) -> Bools:
+    """The leaves that a formula keeps, taken part by part."""
+    if isinstance(asked, Some):
+        return reduce(lambda kept, part: kept | _followed(part, leaves), asked.parts, leaves.none())
+    return reduce(lambda kept, part: kept & _followed(part, leaves), asked.parts, leaves.meeting(asked.domains))
+
+
+def _columns(asked: Formula) -> set[str]:
+    mine = set(asked.domains) if isinstance(asked, Every) else set()
+    return mine.union(*(_columns(part) for part in asked.parts))

@@ -1,0 +1,143 @@
+"""The data of leaf tables: fragments staged without being visible, and commits that make versions of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import lance
+import pyarrow as pa
+from lance.fragment import write_fragments
+from lance.schema import LanceSchema
+
+from lancepart.storage.root import Root
+from lancepart.storage.translate import storage_errors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fragments:
+    """Fragments written to a leaf's directory and not yet part of any version; they pickle."""
+
+    location: str
+    items: tuple[Any, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows they hold."""
+        return sum(int(item.physical_rows) for item in self.items)
+
+    @property
+    def bytes(self) -> int:
+        """How large their files are."""
+        return sum(int(file.file_size_bytes or 0) for item in self.items for file in item.files)
+
+    def __add__(self, other: Fragments) -> Fragments:
+        assert self.location == other.location
+        return Fragments(location=self.location, items=self.items + other.items)
+
+
+def stage(root: Root, location: str, rows: pa.Table, *, base: int | str | None) -> Fragments:
+    """Write rows to a leaf's directory; ``base`` is the version whose schema they follow, ``None`` for a new leaf."""
+    with storage_errors(f"write rows to {location!r}", root):
+        uri, options = root.uri_of(location), _options(root)
+        if base is None:
+            items = write_fragments(rows, uri, schema=rows.schema, mode="create", storage_options=options)
+        else:
+            target = lance.dataset(uri, version=base if base != "latest" else None, storage_options=options)
+            items = write_fragments(rows, target, schema=rows.schema, storage_options=options)
+    return Fragments(location=location, items=tuple(items))
+
+
+def create_leaf(root: Root, location: str, schema: pa.Schema, fragments: Sequence[Any]) -> int:
+    """Make version 1 of a new leaf; nothing names its directory yet, so no reader sees it."""
+    operation = lance.LanceOperation.Overwrite(schema, list(fragments))
+    with storage_errors(f"create the leaf at {location!r}", root):
+        done = lance.LanceDataset.commit(root.uri_of(location), operation, storage_options=_options(root))
+        return int(done.version)
+
+
+def append(root: Root, location: str, fragments: Sequence[Any], *, base: int | None) -> int:
+    """Make a version with more rows: detached from the version ``base``, or the next of main if there is none."""
+    operation = lance.LanceOperation.Append(list(fragments))
+    return _commit(root, location, operation, base)
+
+
+def add_columns(root: Root, location: str, fields: Sequence[pa.Field], *, base: int | None) -> int:
+    """Make a version with more nullable columns, by metadata only."""
+    with storage_errors(f"add columns to the leaf at {location!r}", root):
+        handle = lance.dataset(root.uri_of(location), version=base, storage_options=_options(root))
+        if base is None:
+            handle.add_columns(list(fields))
+            return int(handle.version)
+        wanted = LanceSchema.from_pyarrow(pa.schema([*handle.schema, *fields]))
+        operation = lance.LanceOperation.Merge([item.metadata for item in handle.get_fragments()], wanted)
+    return _commit(root, location, operation, base)
+
+
+def rewrite(root: Root, location: str, rows: pa.RecordBatchReader, *, base: int | None) -> tuple[int, Fragments]:
+    """Make a version whose rows and schema replace those of another."""
+    with storage_errors(f"rewrite the leaf at {location!r}", root):
+        uri, options = root.uri_of(location), _options(root)
+        items = write_fragments(rows, uri, schema=rows.schema, mode="overwrite", storage_options=options)
+    operation = lance.LanceOperation.Overwrite(rows.schema, list(items))
+    return _commit(root, location, operation, base), Fragments(location=location, items=tuple(items))
+
+
+def _commit(root: Root, location: str, operation: Any, base: int | None) -> int:
+    with storage_errors(f"commit to the leaf at {location!r}", root):
+        uri, options = root.uri_of(location), _options(root)
+        if base is not None:
+            done = lance.LanceDataset.commit(uri, operation, read_version=base, detached=True, storage_options=options)
+        else:
+            latest = lance.dataset(uri, storage_options=options).version
+            done = lance.LanceDataset.commit(uri, operation, read_version=latest, storage_options=options)
+        return int(done.version)
+
+
+def measure(handle: lance.LanceDataset) -> tuple[int, int, int]:
+    """The rows, bytes and fragments of a leaf that is open."""
+    fragments = handle.get_fragments()
+    size = sum(int(file.file_size_bytes or 0) for item in fragments for file in item.metadata.files)
+    return sum(item.count_rows() for item in fragments), size, len(fragments)
+
+
+def _options(root: Root) -> dict[str, str] | None:
+    return dict(root.storage_options) or None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafShape:
+    """The columns of a leaf at one version, with Lance's own ids, by which its files know them."""
+
+    schema: Any
+    ids: tuple[Any, ...]
+
+    @property
+    def native_ids(self) -> list[int]:
+        """Lance's ids of the top-level columns."""
+        return [item[1] for item in self.ids]
+
+
+def shape_of(handle: lance.LanceDataset) -> LeafShape:
+    """Read the columns of an open leaf."""
+    return LeafShape(schema=handle.schema, ids=tuple(_ids(field) for field in handle.lance_schema.fields()))
+
+
+def _ids(field: Any) -> tuple[Any, ...]:
+    return (field.name(), field.id(), tuple(_ids(child) for child in field.children()))
+
+
+def open_leaf(root: Root, location: str, version: int | None) -> lance.LanceDataset:
+    """Open a leaf at the version that the manifest names, or its latest."""
+    with storage_errors(f"open the leaf at {location!r}", root):
+        return lance.dataset(root.uri_of(location), version=version, storage_options=_options(root))
+
+
+def as_dataset(root: Root, location: str, schema: pa.Schema, fragments: Sequence[Any], *, base: int | None) -> Any:
+    """Staged fragments as a dataset of their own, for reading them back; detached, so that nobody else sees it."""
+    operation = lance.LanceOperation.Overwrite(schema, list(fragments))
+    if base is None:
+        create_leaf(root, location, schema, fragments)
+        return open_leaf(root, location, None)
+    return open_leaf(root, location, _commit(root, location, operation, base))

@@ -1,0 +1,159 @@
+"""The front door: a partitioned table, and what can be done with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lancepart.catalog import DirectoryNamespace
+from lancepart.commit import append as appends
+from lancepart.errors import UnsupportedOperationError
+from lancepart.layout import create, evolution
+from lancepart.layout.metadata import STRONG, TableMetadata
+from lancepart.maintain.inspect import Inspect
+from lancepart.model.spec import PartitionField, PartitionSpec
+from lancepart.read.scan import Scan
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.root import Root
+
+Partitioning = Sequence[str | PartitionField]
+
+
+def create_table(
+    root: str | os.PathLike[str],
+    schema: pa.Schema,
+    partition_by: Partitioning,
+    *,
+    transactions: str = STRONG,
+    layout: str = "manifest",
+    storage_options: Mapping[str, str] | None = None,
+) -> PartitionedTable:
+    """Make a partitioned table at a root of its own.
+
+    >>> import tempfile
+    >>> schema = pa.schema([("id", pa.int64()), ("country", pa.string())])
+    >>> table = create_table(tempfile.mkdtemp(), schema, ["country"])
+    >>> _ = table.append(pa.table({"id": [1, 2], "country": ["US", "FR"]}))
+    >>> table.scan("country = 'FR'").to_arrow().to_pylist()
+    [{'id': 2, 'country': 'FR'}]
+    """
+    if layout != "manifest":
+        raise UnsupportedOperationError(f"layout {layout!r} is not supported: use 'manifest'")
+    manifest = Manifest(Root.parse(root, storage_options))
+    create.create(manifest, schema, partition_by, transactions=transactions)
+    return PartitionedTable(manifest)
+
+
+def open_table(
+    root: str | os.PathLike[str],
+    *,
+    namespace: Sequence[str] = (),
+    version: int | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> PartitionedTable:
+    """Open a partitioned table, as it is now or as it was at a snapshot."""
+    if namespace:
+        raise UnsupportedOperationError("a namespace path belongs to the Hive-style layout, which is not supported yet")
+    table = PartitionedTable(Manifest(Root.parse(root, storage_options)), version=version)
+    _ = table.metadata
+    return table
+
+
+class PartitionedTable:
+    """One table out of many Lance tables, one a partition."""
+
+    def __init__(self, manifest: Manifest, *, version: int | None = None) -> None:
+        self._manifest = manifest
+        self._version = version
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table's definition as it stands."""
+        return create.load(self._manifest, self._manifest.snapshot(self._version))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns."""
+        return self.metadata.plain_schema
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """How new rows are partitioned."""
+        return self.metadata.spec
+
+    @property
+    def specs(self) -> tuple[PartitionSpec, ...]:
+        """All versions of the partitioning, oldest first."""
+        return self.metadata.specs
+
+    @property
+    def version(self) -> int:
+        """The snapshot: the manifest's version."""
+        return self._manifest.snapshot(self._version).version
+
+    @property
+    def root(self) -> str:
+        """Where the table lives."""
+        return self._manifest.root.uri
+
+    @property
+    def namespace(self) -> DirectoryNamespace:
+        """The table as a catalog of its namespaces and leaves."""
+        options = {f"storage.{key}": value for key, value in self._manifest.root.storage_options.items()}
+        return DirectoryNamespace(root=self.root, dir_listing_enabled=False, **options)
+
+    @property
+    def inspect(self) -> Inspect:
+        """What the table is made of, as Arrow tables."""
+        return Inspect(self._manifest, self._version)
+
+    def append(self, data: Any) -> int | None:
+        """Add rows in one atomic commit; the new snapshot's version (in weak mode ``None``, and not atomic)."""
+        self._refuse_past()
+        return appends.append(self._manifest, data)
+
+    def scan(self, where: str | None = None, columns: Sequence[str] | None = None, limit: int | None = None) -> Scan:
+        """Read the rows that match, lazily; ``where`` is SQL in DataFusion's dialect."""
+        snapshot = self._manifest.snapshot(self._version)
+        metadata = create.load(self._manifest, snapshot)
+        return Scan.of(self._manifest.root, snapshot, metadata, where, columns, limit)
+
+    def update_spec(self, partition_by: Partitioning) -> PartitionSpec:
+        """Partition new rows differently; old ones stay where they are."""
+        self._refuse_past()
+        return create.change(self._manifest, lambda old: create.new_spec(old, partition_by)).spec
+
+    def add_column(self, field: pa.Field) -> None:
+        """Add a nullable column; rows written before read as NULL."""
+        self._evolve(lambda old: evolution.add_column(old, field))
+
+    def rename_column(self, old: str, new: str) -> None:
+        """Give a column another name; nothing is rewritten."""
+        self._evolve(lambda metadata: evolution.rename_column(metadata, old, new))
+
+    def drop_column(self, name: str) -> None:
+        """Remove a column; a partition source that is removed reads as NULL for new rows."""
+        self._evolve(lambda old: evolution.drop_column(old, name))
+
+    def widen_column(self, name: str, type: pa.DataType) -> None:
+        """Give a column a type that holds all it held before, and more."""
+        self._evolve(lambda old: evolution.widen_column(old, name, type))
+
+    def _evolve(self, step: Any) -> None:
+        self._refuse_past()
+        create.change(self._manifest, step)
+
+    def _refuse_past(self) -> None:
+        if self._version is not None:
+            raise UnsupportedOperationError(
+                f"the table is open at snapshot {self._version}: open it without a version to write"
+            )
+
+    def __repr__(self) -> str:
+        return f"PartitionedTable({self.root!r})"
+
+    def _repr_html_(self) -> str:
+        return self.inspect.html()

@@ -1,0 +1,81 @@
+"""Rows to partitions: each row's partition values, and the rows of each partition put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lancepart.model.keys import value_keys
+from lancepart.model.schema import field_id
+from lancepart.model.spec import PartitionSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """The rows of one partition; ``values`` are Arrow scalars, one a field of the spec."""
+
+    key: tuple[str, ...]
+    values: tuple[Any, ...]
+    rows: Any
+
+
+def route(rows: Any, schema: Any, spec: PartitionSpec) -> Iterator[Part]:
+    """Split rows by partition: one pass over the columns, then one slice a partition.
+
+    ``schema`` has field ids, and its columns stand in the order of the rows'.
+    """
+    if rows.num_rows == 0:
+        return
+    values = partition_values(rows, schema, spec)
+    codes, first = _codes(values)
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    bounds = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    ends = np.append(bounds[1:], len(order))
+    distinct = [array.take(pa.array(first)) for array in values]
+    keys = list(zip(*map(value_keys, distinct), strict=True))
+    in_order = rows if len(bounds) == 1 else rows.take(pa.array(order))
+    for start, end in zip(bounds.tolist(), ends.tolist(), strict=True):
+        code = int(ordered[start])
+        yield Part(
+            key=keys[code],
+            values=tuple(array[code] for array in distinct),
+            rows=in_order.slice(start, end - start),
+        )
+
+
+def partition_values(rows: Any, schema: Any, spec: PartitionSpec) -> list[Any]:
+    """The partition value of each row, one array a field; a removed source column counts as NULL."""
+    positions = {field_id(field): index for index, field in enumerate(schema)}
+    arrays = []
+    for field in spec.fields:
+        sources = [
+            rows.column(positions[number]).combine_chunks() if number in positions else pa.nulls(rows.num_rows)
+            for number in field.source_ids
+        ]
+        arrays.append(field.apply(sources))
+    return arrays
+
+
+def _codes(values: list[Any]) -> tuple[Any, Any]:
+    """A number for each row, the same for the same partition, and a row that has each number.
+
+    Small numbers are held in 16 bits, for which numpy's stable sort is linear.
+    """
+    encoded = values[0].dictionary_encode(null_encoding="encode")
+    for array in values[1:]:
+        own = array.dictionary_encode(null_encoding="encode")
+        mixed = _numbers(encoded) * len(own.dictionary) + _numbers(own)
+        encoded = pa.array(mixed).dictionary_encode()
+    codes = _numbers(encoded)
+    first = np.empty(len(encoded.dictionary), dtype=np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return codes.astype(np.uint16) if len(first) < 2**16 else codes, first
+
+
+def _numbers(encoded: Any) -> Any:
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)

@@ -112,7 +112,7 @@ def _name_in(table: Located, manifest_path: str) -> str:
 
 
 def _scheme_in_use(catalog: Catalog, table: Located) -> NamingScheme:
-    schemes = {NamingScheme.of_file(_base(info)) for info in _listed(catalog, table)}
+    schemes = {NamingScheme.of_file(_base(info)) for info in _listed(catalog, table)} - {None}
     return NamingScheme.V1 if schemes == {NamingScheme.V1} else NamingScheme.V2
 
 

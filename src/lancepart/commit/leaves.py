@@ -53,7 +53,7 @@ class Staged:
 def stage_new(root: Root, metadata: TableMetadata, object_id: str, location: str, part: Any) -> Staged:
     """Write the first rows of a leaf that does not exist yet."""
     schema = leaf_schema(metadata.schema)
-    rows = part.rows.cast(schema)
+    rows = part.rows.rename_columns(schema.names).cast(schema)
     fragments = leafdata.stage(root, location, rows, base=None)
     shape = LeafShape(schema=schema, ids=())
     return Staged(

@@ -17,7 +17,13 @@ LEAF_ID = "lancepart:field_id"
 
 def leaf_schema(schema: Any) -> Any:
     """The schema to give a new leaf: each field carries its id under a key that Lance keeps."""
-    return pa.schema([_for_leaf(field) for field in schema])
+    taken: set[str] = set()
+    fields = []
+    for field in schema:
+        name = physical_name(field.name, field_id(field) or 0, taken)
+        taken.add(name)
+        fields.append(_for_leaf(field).with_name(name))
+    return pa.schema(fields)
 
 
 def _for_leaf(field: Any) -> Any:
@@ -51,16 +57,6 @@ class Matching:
             if number is not None:
                 names[number], types[number] = field.name, field.type
         return cls(names=names, types=types)
-
-    def is_exact(self, schema: Any) -> bool:
-        """Whether the leaf has every column of the table under its name and type."""
-        return all(self._is_exact(field) for field in schema)
-
-    def _is_exact(self, field: Any) -> bool:
-        number = field_id(field)
-        return (
-            number in self.names and self.names[number] == field.name and bare(self.types[number]) == bare(field.type)
-        )
 
     def missing(self, schema: Any) -> list[Any]:
         """The columns that the leaf does not have."""
@@ -96,8 +92,15 @@ def to_table_columns(batch: Any, schema: Any, matching: Matching) -> Any:
 
 
 def physical_name(wanted: str, number: int, taken: set[str]) -> str:
-    """What to call a new column in a leaf that still has another one under its name."""
-    return wanted if wanted not in taken else f"{wanted}__{number}"
+    """What to call a column in a leaf: its name, unless Lance can't have it there or another column still does.
+
+    >>> physical_name("a.b", 3, set()), physical_name("a", 3, {"a"})
+    ('a%2Eb', 'a__3')
+    """
+    name = wanted.replace(".", "%2E").replace("`", "%60")
+    while name in taken:
+        name = f"{name}__{number}"
+    return name
 
 
 def to_leaf_columns(rows: Any, schema: Any, leaf: Any, matching: Matching) -> Any:

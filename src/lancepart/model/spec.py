@@ -35,6 +35,8 @@ class PartitionField:
             raise InvalidInputError(f"a partition field needs a non-empty field_id, not {self.field_id!r}")
         if (self.transform is None) == (self.expression is None):
             raise InvalidInputError(f"partition field {self.field_id!r} needs either a transform or an expression")
+        if any(letter in self.field_id for letter in ".`"):
+            raise InvalidInputError(f"partition field {self.field_id!r}: a field_id may not hold a dot or a backtick")
         object.__setattr__(self, "source_ids", tuple(self.source_ids))
         self._check_sources()
         if self.expression is not None:

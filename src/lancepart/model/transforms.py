@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance_namespace_urllib3_client.models import PartitionTransform
@@ -118,7 +119,11 @@ class _TimePart(Transform):
             return pa.nulls(len(array), pa.int32())
         if pa.types.is_timestamp(array.type):
             array = array.cast(pa.timestamp(array.type.unit))
-        return getattr(pc, self.name)(array).cast(pa.int32())
+        return self.part(array).cast(pa.int32())
+
+    def part(self, array: Any) -> Any:
+        """The part of dates or timestamps without a zone."""
+        return getattr(pc, self.name)(array)
 
     def result_type(self, source_types: Sequence[Any]) -> Any:
         """Always int32."""
@@ -143,6 +148,14 @@ class Year(_TimePart):
 
     name = "year"
     suffix = "year"
+
+    def part(self, array: Any) -> Any:
+        """The year, also where Arrow's own function leaves the range that it can tell."""
+        unit = array.type.unit if pa.types.is_timestamp(array.type) else "D" if pa.types.is_date32(array.type) else "ms"
+        plain = array.cast(pa.int32()) if pa.types.is_date32(array.type) else array
+        numbers = pc.fill_null(plain.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+        years = numbers.view(f"datetime64[{unit}]").astype("datetime64[Y]").astype(np.int64) + 1970
+        return pa.array(years, mask=array.is_null().to_numpy(zero_copy_only=False))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from lancepart.catalog import DirectoryNamespace
-from lancepart.commit import append as appends
+from lancepart.commit import transaction as commits
+from lancepart.commit.transaction import SNAPSHOT, Transaction
 from lancepart.errors import UnsupportedOperationError
 from lancepart.layout import create, evolution
 from lancepart.layout.metadata import STRONG, TableMetadata
@@ -112,8 +113,32 @@ class PartitionedTable:
 
     def append(self, data: Any) -> int | None:
         """Add rows in one atomic commit; the new snapshot's version (in weak mode ``None``, and not atomic)."""
+        return self._perform("append", lambda transaction: transaction.append(data))
+
+    def overwrite(self, data: Any, where: str | None = None) -> int | None:
+        """Replace exactly the partitions that the data touches or, with ``where``, exactly the rows that match it."""
+        return self._perform("overwrite", lambda transaction: transaction.overwrite(data, where))
+
+    def delete(self, where: str) -> int | None:
+        """Remove the rows that match."""
+        return self._perform("delete", lambda transaction: transaction.delete(where))
+
+    def update(self, set: Mapping[str, str], where: str | None = None) -> int | None:
+        """Set columns to SQL expressions in the rows that match; a row whose partition changes moves."""
+        return self._perform("update", lambda transaction: transaction.update(set, where))
+
+    def upsert(self, data: Any, on: Sequence[str]) -> int | None:
+        """Replace the rows that have the same key, and add the others."""
+        return self._perform("upsert", lambda transaction: transaction.upsert(data, on))
+
+    def transaction(self, isolation: str = SNAPSHOT) -> Transaction:
+        """Several changes as one commit: ``with table.transaction() as tx:``."""
         self._refuse_past()
-        return appends.append(self._manifest, data)
+        return Transaction(manifest=self._manifest, isolation=isolation)
+
+    def _perform(self, operation: str, action: Callable[[Transaction], None]) -> int | None:
+        self._refuse_past()
+        return commits.perform(self._manifest, operation, action)
 
     def scan(self, where: str | None = None, columns: Sequence[str] | None = None, limit: int | None = None) -> Scan:
         """Read the rows that match, lazily; ``where`` is SQL in DataFusion's dialect."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from typing import TypeVar
 
 from lancepart.catalog.context import Catalog
 from lancepart.errors import LanceNamespaceError
+from lancepart.model.versions import DIRECTORY, version_of
 from lancepart.storage.rows import TABLE, Row
 
 RESERVED = ".lance-reserved"
@@ -18,6 +20,8 @@ SUFFIX = ".lance"
 _DROPPED = b"dropped by lancepart\n"
 _LEFTOVER_AGE = timedelta(hours=1)
 _PARALLEL = 16
+
+Answer = TypeVar("Answer")
 
 
 class State(Enum):
@@ -62,17 +66,26 @@ def list_names(catalog: Catalog, *, known: Iterable[str] = ()) -> list[str]:
     ]
 
 
-def created_only(catalog: Catalog, locations: Iterable[str]) -> list[bool]:
-    """For each location, whether it holds a table with data, not only a declared one."""
-    return [found is State.CREATED for found in _states(catalog, locations)]
+def have_data(catalog: Catalog, locations: Iterable[str]) -> list[bool]:
+    """For each location, whether a finished version stands there, hidden from the listing or not."""
+
+    def has_data(location: str) -> bool:
+        names = (info.path.rsplit("/", 1)[-1] for info in catalog.files.walk(f"{location}/{DIRECTORY}"))
+        return any(version_of(name) is not None for name in names)
+
+    return _each(catalog, has_data, locations)
 
 
 def _states(catalog: Catalog, locations: Iterable[str]) -> list[State]:
+    return _each(catalog, lambda location: state(catalog, location), locations)
+
+
+def _each(catalog: Catalog, ask: Callable[[str], Answer], locations: Iterable[str]) -> list[Answer]:
     wanted = list(locations)
     if catalog.root.is_local or len(wanted) < 2:
-        return [state(catalog, location) for location in wanted]
+        return [ask(location) for location in wanted]
     with ThreadPoolExecutor(_PARALLEL) as pool:
-        return list(pool.map(lambda location: state(catalog, location), wanted))
+        return list(pool.map(ask, wanted))
 
 
 def _counts(found: State) -> bool:

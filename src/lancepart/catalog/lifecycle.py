@@ -132,7 +132,7 @@ def create(catalog: Catalog, namespace: Any, request: CreateTableRequest, body: 
     found = tables.find(catalog, snapshot, path)
     if found is None and snapshot.row(object_id(path)) is not None:
         raise TableAlreadyExistsError(f"a namespace named {shown(path)} already exists")
-    declared = found is not None and directories.state(catalog, found.location) is not State.CREATED
+    declared = found is not None and tables.is_declared(catalog, found)
     if found is not None and not declared and mode == "create":
         raise TableAlreadyExistsError(f"table {shown(path)} already exists")
     if found is not None and not declared and mode == "exist_ok":
@@ -216,7 +216,7 @@ def _fill(
 def _take_back(catalog: Catalog, path: tuple[str, ...]) -> None:
     """Undo the declaration of a table whose first data could not be written."""
     located = tables.find(catalog, catalog.snapshot(), path)
-    if located is not None and directories.state(catalog, located.location) is State.DECLARED:
+    if located is not None and tables.is_declared(catalog, located):
         drop(catalog, DropTableRequest(id=list(path)))
 
 
@@ -319,6 +319,8 @@ def drop(catalog: Catalog, request: DropTableRequest) -> DropTableResponse:
     if located is None:
         located = tables.require(catalog, snapshot, path)
     if located.row is None:
+        if catalog.manifest_enabled:
+            directories.hide(catalog, located.location, dropped=True)
         directories.delete(catalog, located.location)
     elif tables.is_shared(snapshot, located):
         _forget(catalog, located, dropped=True, hide=False)

@@ -31,6 +31,8 @@ from lancepart.model.ids import check_path, object_id
 from lancepart.storage.rows import NAMESPACE, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
 
+OWN_PREFIX = "lancepart."
+
 
 def create(catalog: Catalog, request: CreateNamespaceRequest) -> CreateNamespaceResponse:
     """Make a namespace; its parent's row is touched, so that the parent can't be dropped meanwhile."""
@@ -154,7 +156,7 @@ def set_root_properties(catalog: Catalog, values: Mapping[str, str | None]) -> d
 
 
 def as_properties(metadata: Mapping[str, Any] | None) -> dict[str, str]:
-    """Properties are strings; what another client stored as something else is shown as JSON.
+    """Properties are strings; what another client stored as something else is shown as JSON, our own is not shown.
 
     >>> as_properties({"owner": "data", "tags": ["a"]})
     {'owner': 'data', 'tags': '["a"]'}
@@ -162,4 +164,5 @@ def as_properties(metadata: Mapping[str, Any] | None) -> dict[str, str]:
     return {
         key: value if isinstance(value, str) else dump_metadata({"": value})[4:-1]
         for key, value in (metadata or {}).items()
+        if not key.startswith(OWN_PREFIX)
     }

@@ -18,7 +18,6 @@ from lance_namespace_urllib3_client.models import TableBasicStats
 
 from lancepart.catalog import directories, requests
 from lancepart.catalog.context import Catalog, shown
-from lancepart.catalog.directories import State
 from lancepart.catalog.namespaces import as_properties
 from lancepart.errors import (
     InvalidInputError,
@@ -31,7 +30,7 @@ from lancepart.errors import (
 from lancepart.model.ids import check_path, object_id
 from lancepart.model.schema import schema_to_json
 from lancepart.storage.dataset import open_dataset, open_managed
-from lancepart.storage.rows import TABLE, Row
+from lancepart.storage.rows import TABLE, TABLE_VERSION, Row
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import MissingError
 
@@ -109,11 +108,18 @@ def open_table(catalog: Catalog, namespace: Any, located: Located, version: int 
         return open_dataset(catalog.root, located.location, version)
     except (MissingError, FileNotFoundError):
         pass
-    if directories.state(catalog, located.location) is not State.CREATED:
+    if is_declared(catalog, located):
         raise InvalidTableStateError(f"table {shown(located.path)} is only declared: it has no data yet")
     if isinstance(version, str):
         raise TableTagNotFoundError(f"table {shown(located.path)} has no tag {version!r}")
     raise TableVersionNotFoundError(f"table {shown(located.path)} has no version {version}")
+
+
+def is_declared(catalog: Catalog, located: Located) -> bool:
+    """Whether a table has no version yet, neither one that is finished nor one that is only committed."""
+    if directories.have_data(catalog, [located.location])[0]:
+        return False
+    return not (located.managed and catalog.snapshot().below(located.identifier, TABLE_VERSION, limit=1))
 
 
 def list_tables(catalog: Catalog, request: ListTablesRequest) -> ListTablesResponse:
@@ -150,7 +156,7 @@ def _created(catalog: Catalog, snapshot: Snapshot, path: Sequence[str], names: S
         (row.location or "") if (row := rows.get(object_id([*path, name]))) else directories.v1_location(name)
         for name in names
     ]
-    return [name for name, created in zip(names, directories.created_only(catalog, locations), strict=True) if created]
+    return [name for name, created in zip(names, directories.have_data(catalog, locations), strict=True) if created]
 
 
 def list_all_tables(catalog: Catalog, request: ListTablesRequest) -> ListTablesResponse:
@@ -191,7 +197,7 @@ def describe(catalog: Catalog, namespace: Any, request: DescribeTableRequest) ->
     detailed = bool(request.load_detailed_metadata)
     wanted = request.tag if request.tag is not None else request.version
     if request.check_declared or detailed:
-        declared = directories.state(catalog, located.location) is not State.CREATED
+        declared = is_declared(catalog, located)
         answer["is_only_declared"] = declared
         if declared and wanted is None:
             detailed = False

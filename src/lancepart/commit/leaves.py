@@ -1,21 +1,19 @@
-"""Staged rows of one leaf, and how they become a version of it."""
+"""Leaves made ready to take rows of the table's schema as it is now."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from lancepart.layout.columns import (
+    AS_BYTES,
     Matching,
     leaf_field_id,
     leaf_schema,
     physical_name,
-    to_leaf_columns,
     to_table_columns,
 )
-from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.schema import field_id
 from lancepart.storage import leafdata
@@ -23,66 +21,11 @@ from lancepart.storage.leafdata import Fragments, LeafShape
 from lancepart.storage.root import Root
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Staged:
-    """Rows written to a leaf's directory, invisible so far.
-
-    ``onto`` is the leaf's version that was published when they were staged, and ``base`` the one that they go on top
-    of: the same, or one made of it to have the table's columns. Both are ``None`` for a new leaf, and in weak mode.
-    """
-
-    object_id: str
-    key: tuple[str, ...]
-    values: tuple[Any, ...]
-    fragments: Fragments
-    shape: LeafShape
-    base: int | None
-    is_new: bool
-    onto: int | None = None
-
-    @property
-    def location(self) -> str:
-        """The leaf's directory."""
-        return self.fragments.location
-
-    def plus(self, other: Staged) -> Staged:
-        """More rows of the same leaf."""
-        return replace(self, fragments=self.fragments + other.fragments)
-
-
-def stage_new(root: Root, metadata: TableMetadata, object_id: str, location: str, part: Any) -> Staged:
-    """Write the first rows of a leaf that does not exist yet."""
+def stage_new_rows(root: Root, metadata: TableMetadata, location: str, rows: Any) -> tuple[Any, Fragments]:
+    """Write rows for a leaf that does not exist yet; the schema that it gets, and what was written."""
     schema = leaf_schema(metadata.schema)
-    rows = part.rows.rename_columns(schema.names).cast(schema)
-    fragments = leafdata.stage(root, location, rows, base=None)
-    shape = LeafShape(schema=schema, ids=())
-    return Staged(
-        object_id=object_id, key=part.key, values=part.values, fragments=fragments, shape=shape, base=None, is_new=True
-    )
-
-
-def stage_existing(root: Root, metadata: TableMetadata, leaf: Leaf, part: Any, *, held: Staged | None = None) -> Staged:
-    """Write rows to a leaf that exists, in the columns that it has, after giving it those that it lacks.
-
-    ``held`` are rows staged for it before, so that it need not be prepared again.
-    """
-    if held is not None:
-        base, shape = held.base, held.shape
-    else:
-        base, shape = prepared(root, metadata, leaf.location, leaf.read_version)
-    matching = Matching.of(shape.schema, shape.native_ids)
-    rows = to_leaf_columns(part.rows, metadata.schema, shape.schema, matching)
-    fragments = leafdata.stage(root, leaf.location, rows, base=base if base is not None else "latest")
-    return Staged(
-        object_id=leaf.object_id,
-        key=leaf.key,
-        values=part.values,
-        fragments=fragments,
-        shape=shape,
-        base=base,
-        onto=leaf.read_version,
-        is_new=False,
-    )
+    fitted = rows.rename_columns(schema.names).cast(schema)
+    return schema, leafdata.stage(root, location, fitted, base=None)
 
 
 def prepared(root: Root, metadata: TableMetadata, location: str, version: int | None) -> tuple[int | None, LeafShape]:
@@ -125,7 +68,7 @@ def _rewritten(
     schema = leaf_schema(metadata.schema)
 
     def batches() -> Any:
-        for batch in handle.to_batches():
+        for batch in handle.to_batches(**AS_BYTES):
             shown = to_table_columns(batch, metadata.schema, matching)
             yield pa.RecordBatch.from_arrays(shown.columns, schema=schema)
 
@@ -133,33 +76,3 @@ def _rewritten(
     newer, _ = leafdata.rewrite(root, location, reader, base=version)
     fresh = leafdata.open_leaf(root, location, newer if version is not None else None)
     return (newer if version is not None else None), leafdata.shape_of(fresh)
-
-
-def restaged(root: Root, metadata: TableMetadata, staged: Staged, leaf: Leaf) -> Staged:
-    """Staged rows written again for a leaf that turned out to be another one, or to have other columns."""
-    source = leafdata.as_dataset(root, staged.location, staged.shape.schema, staged.fragments.items, base=staged.base)
-    shape = leafdata.shape_of(source)
-    rows = to_rows(source, metadata, Matching.of(shape.schema, shape.native_ids))
-    return stage_existing(root, metadata, leaf, _Rows(rows=rows, values=staged.values))
-
-
-def rebased(root: Root, metadata: TableMetadata, staged: Staged, leaf: Leaf) -> Staged:
-    """Staged rows for a leaf that others may have changed since; written again only if its columns became others."""
-    if leaf.read_version == staged.onto:
-        return staged
-    base, shape = prepared(root, metadata, leaf.location, leaf.read_version)
-    if shape.ids == staged.shape.ids:
-        return replace(staged, base=base, onto=leaf.read_version)
-    return restaged(root, metadata, staged, leaf)
-
-
-def to_rows(source: Any, metadata: TableMetadata, matching: Matching) -> Any:
-    """All rows of a dataset in the table's schema."""
-    batches = [to_table_columns(batch, metadata.schema, matching) for batch in source.to_batches()]
-    return pa.Table.from_batches(batches, schema=metadata.plain_schema.remove_metadata())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rows:
-    rows: Any
-    values: tuple[Any, ...]

@@ -5,83 +5,119 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lancepart.commit.leaves import Staged
-from lancepart.layout.leaves import Leaf, Stats, partition_column
-from lancepart.layout.metadata import READ_VERSION
+from lancepart.commit.work import Work
+from lancepart.layout.leaves import partition_column
+from lancepart.layout.metadata import READ_VERSION, TableMetadata
 from lancepart.model.spec import PartitionSpec
-from lancepart.storage import leafdata
-from lancepart.storage.rows import NAMESPACE, TABLE, TABLE_VERSION, Row, Update, dump_metadata, now
+from lancepart.storage.rows import NAMESPACE, TABLE, TABLE_VERSION, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from lancepart.commit.append import Append
+    from lancepart.commit.transaction import Transaction
+
+FENCE = "lancepart.fence"
 
 
-def missing_namespaces(snapshot: Snapshot, spec: PartitionSpec, staged: Sequence[Staged]) -> list[Row]:
+def of_works(transaction: Transaction, snapshot: Snapshot, works: Sequence[Work]) -> Change:
+    """Everything that a commit writes, apart from its fence."""
+    fresh = [work for work in works if work.is_new]
+    inserts = missing_namespaces(snapshot, transaction.spec, fresh)
+    updates = []
+    for work in works:
+        more, changed = _of_work(transaction, snapshot, work)
+        inserts += more
+        updates += changed
+    return Change(inserts=tuple(inserts), updates=tuple(updates))
+
+
+def _of_work(transaction: Transaction, snapshot: Snapshot, work: Work) -> tuple[list[Row], list[Update]]:
+    """For one leaf: its row points at the new version, and a row of its own records that version."""
+    number = (work.leaf.number if work.leaf is not None else _last_number(snapshot, work.object_id)) + 1
+    stats = {"rows": work.stats.rows, "bytes": work.stats.bytes, "fragments": work.stats.fragments}
+    record = Row(
+        object_id=f"{work.object_id}${number}",
+        object_type=TABLE_VERSION,
+        metadata={
+            "transaction": transaction.id,
+            "operation": transaction.operation,
+            "by": transaction.user,
+            "added": work.added,
+            "deleted": work.deleted,
+            "change": transaction.metadata.change,
+            **stats,
+        },
+        created_at=now(),
+        columns={READ_VERSION.name: work.head},
+    )
+    details = {"n": number, **stats}
+    if work.leaf is None:
+        return [leaf_row(transaction.spec, work, details, work.head), record], []
+    values = {READ_VERSION.name: work.head, "metadata": dump_metadata(details)}
+    return [record], [Update(object_id=work.object_id, values=values)]
+
+
+def _last_number(snapshot: Snapshot, identifier: str) -> int:
+    """The highest number that a leaf of this name ever had: numbers never start again."""
+    numbers = [int(item.rsplit("$", 1)[-1]) for item in snapshot.ids(identifier, TABLE_VERSION)]
+    return max(numbers, default=0)
+
+
+def of_weak_leaf(transaction: Transaction, snapshot: Snapshot, work: Work) -> Change:
+    """What makes a new leaf known in weak mode."""
+    missing = missing_namespaces(snapshot, transaction.spec, [work])
+    return Change(inserts=(*missing, leaf_row(transaction.spec, work, {})))
+
+
+def missing_namespaces(snapshot: Snapshot, spec: PartitionSpec, works: Sequence[Work]) -> list[Row]:
     """The namespaces above new leaves that do not exist yet, each with its own and its ancestors' values."""
     wanted: dict[str, Row] = {}
-    for item in staged:
-        parts = item.object_id.split("$")[:-1]
+    for work in works:
+        parts = work.object_id.split("$")[:-1]
         for depth in range(1, len(parts) + 1):
             identifier = "$".join(parts[:depth])
-            columns = _columns(spec, item, depth - 1)
+            columns = _columns(spec, work, depth - 1)
             row = Row(object_id=identifier, object_type=NAMESPACE, metadata={}, created_at=now(), columns=columns)
             wanted.setdefault(identifier, row)
     present = snapshot.rows(wanted)
     return [row for identifier, row in wanted.items() if identifier not in present]
 
 
-def leaf_row(spec: PartitionSpec, staged: Staged, metadata: Mapping[str, Any], version: int | None = None) -> Row:
+def leaf_row(spec: PartitionSpec, work: Work, metadata: Mapping[str, Any], version: int | None = None) -> Row:
     """The row of a new leaf."""
-    columns = _columns(spec, staged, len(spec.fields))
+    columns = _columns(spec, work, len(spec.fields))
     if version is not None:
         columns = {**columns, READ_VERSION.name: version}
     return Row(
-        object_id=staged.object_id,
+        object_id=work.object_id,
         object_type=TABLE,
-        location=staged.location,
+        location=work.location,
         metadata=metadata,
         created_at=now(),
         columns=columns,
     )
 
 
-def _columns(spec: PartitionSpec, staged: Staged, depth: int) -> dict[str, Any]:
-    fields = zip(spec.fields[:depth], staged.values[:depth], strict=True)
+def _columns(spec: PartitionSpec, work: Work, depth: int) -> dict[str, Any]:
+    fields = zip(spec.fields[:depth], work.values[:depth], strict=True)
     return {partition_column(field.field_id): value for field, value in fields}
 
 
-def of_append(job: Append, staged: Staged, leaf: Leaf | None, version: int) -> tuple[list[Row], list[Update]]:
-    """What an append writes for one leaf: its row points at the new version, and a row records that."""
-    before = _before(job, leaf) if leaf is not None else Stats(rows=0, bytes=0, fragments=0)
-    number = (leaf.number if leaf is not None else 0) + 1
-    details = {
-        "n": number,
-        "rows": before.rows + staged.fragments.rows,
-        "bytes": before.bytes + staged.fragments.bytes,
-        "fragments": before.fragments + len(staged.fragments.items),
-    }
-    record = Row(
-        object_id=f"{staged.object_id}${number}",
-        object_type=TABLE_VERSION,
-        metadata={
-            "transaction": job.transaction,
-            "operation": "append",
-            "added": staged.fragments.rows,
-            "change": job.metadata.change,
-            **details,
-        },
-        created_at=now(),
-        columns={READ_VERSION.name: version},
-    )
-    if leaf is None:
-        return [leaf_row(job.spec, staged, details, version), record], []
-    values = {READ_VERSION.name: version, "metadata": dump_metadata(details)}
-    return [record], [Update(object_id=leaf.object_id, values=values)]
+def fence_id(metadata: TableMetadata) -> str:
+    """The row that commits meet in which depend on what does not exist yet, or make it exist."""
+    return f"v{metadata.specs[0].id}"
 
 
-def _before(job: Append, leaf: Leaf) -> Stats:
-    if leaf.stats is not None:
-        return leaf.stats
-    rows, size, fragments = leafdata.measure(leafdata.open_leaf(job.manifest.root, leaf.location, leaf.read_version))
-    return Stats(rows=rows, bytes=size, fragments=fragments)
+def fence_value(snapshot: Snapshot, metadata: TableMetadata) -> str | None:
+    """Who wrote the fence last."""
+    row = snapshot.row(fence_id(metadata))
+    return None if row is None else (row.metadata or {}).get(FENCE)
+
+
+def fence(transaction: Transaction, snapshot: Snapshot) -> Change:
+    """Write the fence, so that two such commits never both win unseen."""
+    identifier = fence_id(transaction.metadata)
+    row = snapshot.row(identifier)
+    if row is None:
+        return Change()
+    details = {**(row.metadata or {}), FENCE: transaction.id}
+    return Change(updates=(Update(object_id=identifier, values={"metadata": dump_metadata(details)}),))

@@ -9,10 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancepart.layout.evolution import widens
 from lancepart.layout.metadata import map_children, without_ids
 from lancepart.model.schema import FIELD_ID, field_id
 
 LEAF_ID = "lancepart:field_id"
+BLOB_TYPE = "lance.blob.v2"
+AS_BYTES = {"blob_handling": "all_binary"}
+_BLOB_MARK = b"lance-encoding:blob"
 
 
 def leaf_schema(schema: Any) -> Any:
@@ -49,31 +53,69 @@ class Matching:
 
     @classmethod
     def of(cls, leaf: Any, native_ids: Iterable[int]) -> Matching:
-        """Match a leaf's columns; one that another writer made is known by Lance's own field ids."""
-        names, types = {}, {}
-        carried = [leaf_field_id(field) for field in leaf]
-        chosen = carried if any(number is not None for number in carried) else list(native_ids)
-        for field, number in zip(leaf, chosen, strict=True):
-            if number is not None:
-                names[number], types[number] = field.name, field.type
-        return cls(names=names, types=types)
+        """Match a leaf's columns; those of a leaf that another writer made are known by Lance's own field ids.
+
+        Such a leaf's first column carries no id; columns that lancepart added to it later do.
+        """
+        carried = {number: field for field in leaf if (number := leaf_field_id(field)) is not None}
+        if len(leaf) and leaf_field_id(leaf.field(0)) is None:
+            native = zip(native_ids, leaf, strict=True)
+            carried = {number: field for number, field in native if leaf_field_id(field) is None} | carried
+        names = {number: field.name for number, field in carried.items()}
+        return cls(names=names, types={number: field.type for number, field in carried.items()})
 
     def missing(self, schema: Any) -> list[Any]:
         """The columns that the leaf does not have."""
         return [field for field in schema if field_id(field) not in self.names]
 
     def narrower(self, schema: Any) -> list[Any]:
-        """The columns that the leaf has in another type, from before they were widened or nested ones were added."""
+        """The columns whose values the leaf's own type does not hold, from before they were widened.
+
+        A leaf may also be ahead: another writer knew of a widening that this schema does not have yet.
+        """
         return [
             field
             for field in schema
-            if (number := field_id(field)) in self.names and bare(self.types[number]) != bare(field.type)
+            if (number := field_id(field)) in self.names
+            and not stores(self.types[number], field)
+            and not widens(field.type, self.types[number])
         ]
 
 
 def bare(arrow_type: Any) -> Any:
-    """A type without any metadata of nested fields, for comparing."""
-    return map_children(arrow_type, lambda field: pa.field(field.name, bare(field.type), field.nullable))
+    """A type without what Lance does not keep of it, for comparing.
+
+    That is the metadata of nested fields, a dictionary's order, and that a fixed-size list has no null inside.
+    """
+    if pa.types.is_dictionary(arrow_type):
+        return pa.dictionary(arrow_type.index_type, bare(arrow_type.value_type))
+    loose = pa.types.is_fixed_size_list(arrow_type)
+    return map_children(arrow_type, lambda field: pa.field(field.name, bare(field.type), loose or field.nullable))
+
+
+def is_blob(arrow_type: Any) -> bool:
+    """Whether a type is Lance's own for blobs."""
+    return isinstance(arrow_type, pa.BaseExtensionType) and arrow_type.extension_name == BLOB_TYPE
+
+
+def stores(leaf_type: Any, field: Any) -> bool:
+    """Whether a leaf's type is how Lance stores a column; bytes that are marked as blobs get a type of their own."""
+    marked = is_blob(field.type) or (field.metadata or {}).get(_BLOB_MARK) == b"true"
+    return bare(leaf_type) == bare(field.type) or (is_blob(leaf_type) and marked)
+
+
+def converted(array: Any, wanted: Any) -> Any:
+    """An array in another type; a blob is read as its bytes, and made of them."""
+    if array.type == wanted:
+        return array
+    if not is_blob(wanted):
+        return pc.cast(array, wanted)
+    if isinstance(array, pa.ChunkedArray):
+        return pa.chunked_array([converted(chunk, wanted) for chunk in array.chunks], wanted)
+    data = pc.cast(array, pa.large_binary())
+    parts = [data if field.name == "data" else pa.nulls(len(data), field.type) for field in wanted.storage_type]
+    storage = pa.StructArray.from_arrays(parts, fields=list(wanted.storage_type), mask=pc.is_null(data))
+    return pa.ExtensionArray.from_storage(wanted, storage)
 
 
 def to_table_columns(batch: Any, schema: Any, matching: Matching) -> Any:
@@ -87,7 +129,7 @@ def to_table_columns(batch: Any, schema: Any, matching: Matching) -> Any:
             arrays.append(pa.nulls(batch.num_rows, target.type))
             continue
         array = batch.column(batch.schema.get_field_index(name))
-        arrays.append(array if array.type == target.type else pc.cast(array, target.type))
+        arrays.append(converted(array, target.type))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([without_ids(field) for field in schema]))
 
 
@@ -110,5 +152,7 @@ def to_leaf_columns(rows: Any, schema: Any, leaf: Any, matching: Matching) -> An
     arrays = []
     for field in leaf:
         index = positions.get(by_name.get(field.name))
-        arrays.append(pa.nulls(rows.num_rows, field.type) if index is None else rows.column(index).cast(field.type))
+        arrays.append(
+            pa.nulls(rows.num_rows, field.type) if index is None else converted(rows.column(index), field.type)
+        )
     return pa.table(arrays, schema=leaf)

@@ -18,11 +18,12 @@ from lancepart.layout.metadata import (
     STRONG,
     WEAK,
     TableMetadata,
+    as_stored,
     is_partitioned,
     read_metadata,
 )
 from lancepart.model.partition_by import parse_partition_by
-from lancepart.model.schema import assign_field_ids, check_column_names, max_field_id
+from lancepart.model.schema import assign_field_ids, check_column_names, max_field_id, schema_to_json
 from lancepart.model.spec import PartitionField, PartitionSpec, evolve
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.rows import NAMESPACE, Change, Row, now
@@ -55,9 +56,11 @@ def define(schema: pa.Schema, partition_by: Sequence[str | PartitionField], *, t
     if not len(schema):
         raise InvalidInputError("the schema has no columns")
     check_column_names(schema)
+    stored = pa.schema([as_stored(field) for field in schema], metadata=schema.metadata)
+    schema_to_json(stored)
     if not partition_by or isinstance(partition_by, str):
         raise InvalidInputError('partition_by is a list of at least one field, for example ["year(ts)", "country"]')
-    numbered = assign_field_ids(schema)
+    numbered = assign_field_ids(stored)
     spec = PartitionSpec(id=1, fields=parse_partition_by(list(partition_by), numbered))
     spec.check(numbered)
     return TableMetadata(

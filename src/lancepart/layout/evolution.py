@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError, TableSchemaValidationError
-from lancepart.layout.metadata import TableMetadata
-from lancepart.model.schema import assign_field_ids, check_column_names, field_id, max_field_id
+from lancepart.layout.metadata import TableMetadata, as_stored
+from lancepart.model.schema import assign_field_ids, check_column_names, field_id, max_field_id, schema_to_json
 from lancepart.model.spec import PartitionField
 from lancepart.model.transforms import Identity, Truncate
 
@@ -20,9 +20,10 @@ def add_column(metadata: TableMetadata, field: pa.Field) -> TableMetadata:
         raise InvalidInputError(f"add_column takes a pyarrow.Field, not a {type(field).__name__}")
     if not field.nullable:
         raise InvalidInputError(f"column {field.name!r} must be nullable: rows written before have no value for it")
-    if field.name in metadata.schema.names:
-        raise InvalidInputError(f"there is a column {field.name!r} already")
-    single = assign_field_ids(pa.schema([field]), start=metadata.last_field_id + 1)
+    if not field.name or field.name in metadata.schema.names:
+        raise InvalidInputError(f"a new column can't be called {field.name!r}: that is {_fault(field.name)}")
+    single = assign_field_ids(pa.schema([as_stored(field)]), start=metadata.last_field_id + 1)
+    schema_to_json(single)
     schema = pa.schema([*metadata.schema, single.field(0)], metadata=metadata.schema.metadata)
     check_column_names(schema)
     return metadata.changed(schema=schema, last_field_id=max_field_id(single))
@@ -33,8 +34,8 @@ def rename_column(metadata: TableMetadata, old: str, new: str) -> TableMetadata:
     index = _index(metadata, old)
     if new == old:
         return metadata
-    if not new or new in metadata.schema.names:
-        raise InvalidInputError(f"column {old!r} can't be called {new!r}: that is {'taken' if new else 'empty'}")
+    if not isinstance(new, str) or not new or new in metadata.schema.names:
+        raise InvalidInputError(f"column {old!r} can't be called {new!r}: that is {_fault(new)}")
     schema = metadata.schema.set(index, metadata.schema.field(index).with_name(new))
     check_column_names(schema)
     return metadata.changed(schema=schema)
@@ -50,6 +51,8 @@ def drop_column(metadata: TableMetadata, name: str) -> TableMetadata:
 
 def widen_column(metadata: TableMetadata, name: str, wanted: Any) -> TableMetadata:
     """The definition with a wider type for a column, and for the partition fields that hold its values."""
+    if not isinstance(wanted, pa.DataType):
+        raise InvalidInputError(f"widen_column takes a pyarrow.DataType, not a {type(wanted).__name__}")
     index = _index(metadata, name)
     field = metadata.schema.field(index)
     if field.type == wanted:
@@ -88,6 +91,10 @@ def _widened(field: PartitionField, number: int | None, wanted: Any) -> Partitio
     if holds_value and field.source_ids == (number,):
         return replace(field, result_type=wanted)
     return field
+
+
+def _fault(name: Any) -> str:
+    return "not a string" if not isinstance(name, str) else "taken" if name else "empty"
 
 
 def _index(metadata: TableMetadata, name: str) -> int:

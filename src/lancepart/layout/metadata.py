@@ -185,6 +185,15 @@ def without_ids(field: Any) -> Any:
     return pa.field(field.name, map_children(field.type, without_ids), field.nullable, kept or None)
 
 
+def as_stored(field: Any) -> Any:
+    """A field in the type that Lance gives back: views come back plain; what it does not store is refused."""
+    kinds = pa.types
+    if kinds.is_decimal32(field.type) or kinds.is_decimal64(field.type):
+        raise InvalidInputError(f"column {field.name!r}: Lance does not store {field.type}; use decimal128")
+    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(field.type, field.type)
+    return field.with_type(map_children(plain, as_stored))
+
+
 def map_children(arrow_type: Any, change: Any) -> Any:
     """A type with each of its nested fields changed."""
     if pa.types.is_struct(arrow_type):

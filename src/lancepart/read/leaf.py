@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from datafusion import SessionContext
 
 from lancepart.errors import InvalidTableStateError
-from lancepart.layout.columns import Matching, to_table_columns
+from lancepart.layout.columns import AS_BYTES, Matching, to_table_columns
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
-from lancepart.model.predicate import Predicate, is_portable
+from lancepart.model.predicate import Predicate
 from lancepart.model.schema import field_id
+from lancepart.read.asked import asked_of_lance
 from lancepart.storage import leafdata
 from lancepart.storage.root import Root
 from lancepart.storage.translate import MissingError, storage_errors
+
+ADDRESS = "__lancepart_address"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +41,7 @@ def read(task: LeafTask) -> Iterator[Any]:
     handle = _open(task)
     shape = leafdata.shape_of(handle)
     matching = Matching.of(shape.schema, shape.native_ids)
-    pushed = _pushed(task, matching)
-    residual = task.predicate if task.predicate is not None and pushed is None else None
+    pushed, residual = _pushed(task, matching)
     shown = _fields(task.metadata, _needed(task, residual))
     names = [name for field in shown if (name := matching.names.get(field_id(field) or 0)) is not None]
     wanted = {"limit": task.limit} if residual is None and task.limit is not None else {}
@@ -46,19 +49,48 @@ def read(task: LeafTask) -> Iterator[Any]:
         if not names:
             yield from _without_columns(handle, task, shown, matching, pushed, residual)
             return
-        for batch in handle.to_batches(columns=names, filter=pushed, **wanted):
+        for batch in handle.to_batches(columns=names, filter=pushed, **AS_BYTES, **wanted):
             yield from _shown(batch, task, shown, matching, residual)
+
+
+def matching_addresses(task: LeafTask) -> Any:
+    """Where in a leaf the rows stand that match."""
+    handle = _open(task)
+    shape = leafdata.shape_of(handle)
+    matching = Matching.of(shape.schema, shape.native_ids)
+    pushed, residual = _pushed(task, matching)
+    if residual is None:
+        with storage_errors(f"search the leaf at {task.leaf.location!r}", task.root):
+            return leafdata.addresses(handle, pushed)
+    found = [batch.column(ADDRESS).to_numpy() for batch in with_addresses(task)]
+    return np.concatenate(found) if found else np.array([], dtype=np.uint64)
+
+
+def with_addresses(task: LeafTask) -> Iterator[Any]:
+    """The matching rows of a leaf, each with the place where it stands in a column of its own."""
+    handle = _open(task)
+    shape = leafdata.shape_of(handle)
+    matching = Matching.of(shape.schema, shape.native_ids)
+    pushed, residual = _pushed(task, matching)
+    shown = _fields(task.metadata, _needed(task, residual))
+    names = [name for field in shown if (name := matching.names.get(field_id(field) or 0)) is not None]
+    with storage_errors(f"read the leaf at {task.leaf.location!r}", task.root):
+        for batch in handle.scanner(columns=names, filter=pushed, with_row_address=True, **AS_BYTES).to_batches():
+            rows = to_table_columns(batch, shown, matching).append_column(ADDRESS, batch.column("_rowaddr"))
+            kept = rows if residual is None else matching_rows(rows, residual)
+            if kept.num_rows:
+                yield kept.select([*task.columns, ADDRESS])
 
 
 def count(task: LeafTask) -> int:
     """How many rows of a leaf match."""
     handle = _open(task)
     shape = leafdata.shape_of(handle)
-    pushed = _pushed(task, Matching.of(shape.schema, shape.native_ids))
-    if task.predicate is None or pushed is not None:
+    pushed, residual = _pushed(task, Matching.of(shape.schema, shape.native_ids))
+    if residual is None:
         with storage_errors(f"count rows of the leaf at {task.leaf.location!r}", task.root):
             return int(handle.count_rows(filter=pushed))
-    return sum(batch.num_rows for batch in read(task))
+    return sum(batch.num_rows for batch in read(replace(task, columns=(), limit=None)))
 
 
 def _open(task: LeafTask) -> Any:
@@ -71,18 +103,18 @@ def _open(task: LeafTask) -> Any:
         ) from None
 
 
-def _pushed(task: LeafTask, matching: Matching) -> str | None:
-    """The filter in the leaf's own columns, if it can be asked there exactly."""
+def _pushed(task: LeafTask, matching: Matching) -> tuple[str | None, Predicate | None]:
+    """What the leaf is asked in its own columns, and what is still to be asked of the rows that it gives."""
     predicate = task.predicate
-    if predicate is None or not is_portable(predicate):
-        return None
-    names = {}
+    if predicate is None:
+        return None, None
+    names, types = {}, {}
     for field in _fields(task.metadata, sorted(predicate.columns())):
         number = field_id(field)
-        if number is None or number not in matching.names or matching.types[number] != field.type:
-            return None
-        names[field.name] = matching.names[number]
-    return predicate.to_sql(names)
+        if number is not None and number in matching.names and matching.types[number] == field.type:
+            names[field.name], types[field.name] = matching.names[number], field.type
+    asked, exact = asked_of_lance(predicate, types)
+    return None if asked is None else asked.to_sql(names), None if exact else predicate
 
 
 def _needed(task: LeafTask, residual: Predicate | None) -> list[str]:

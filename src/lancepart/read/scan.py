@@ -40,6 +40,7 @@ class Scan:
     where: str | None = None
     columns: tuple[str, ...] | None = None
     limit: int | None = None
+    planned: Plan | None = None
 
     @classmethod
     def of(
@@ -79,7 +80,7 @@ class Scan:
 
     @cached_property
     def _plan(self) -> Plan:
-        return planner.plan(self.snapshot, self.metadata, self.predicate)
+        return self.planned or planner.plan(self.snapshot, self.metadata, self.predicate)
 
     def plan(self) -> Plan:
         """Which leaves are read, and why."""
@@ -91,7 +92,7 @@ class Scan:
 
     def count(self) -> int:
         """How many rows there are; without a filter the manifest knows, and no leaf is opened."""
-        if self.predicate is None:
+        if self.predicate is None and self.planned is None:
             known = planner.count_all(self.snapshot, self.metadata)
             if known is not None:
                 return known if self.limit is None else min(known, self.limit)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 from lance.fragment import write_fragments
 from lance.schema import LanceSchema
@@ -141,3 +142,92 @@ def as_dataset(root: Root, location: str, schema: pa.Schema, fragments: Sequence
         create_leaf(root, location, schema, fragments)
         return open_leaf(root, location, None)
     return open_leaf(root, location, _commit(root, location, operation, base))
+
+
+def addresses(handle: lance.LanceDataset, where: str | None) -> Any:
+    """Where the rows stand that a filter matches: fragment and offset in one number each."""
+    found = handle.scanner(columns=[], filter=where, with_row_address=True).to_table()
+    return found.column("_rowaddr").to_numpy()
+
+
+def split_addresses(found: Any) -> dict[int, Any]:
+    """Offsets of rows by fragment."""
+    ordered = np.sort(np.asarray(found, dtype=np.uint64))
+    fragments = (ordered >> np.uint64(32)).astype(np.int64)
+    offsets = (ordered & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    starts: list[int] = []
+    if len(ordered):
+        starts = np.flatnonzero(np.append(True, fragments[1:] != fragments[:-1])).tolist()
+    return {int(fragments[a]): offsets[a:b] for a, b in zip(starts, [*starts[1:], len(ordered)], strict=True)}
+
+
+def delete_rows(root: Root, location: str, rows: Mapping[int, Any], *, base: int | None) -> tuple[int, int]:
+    """Make a version without some rows; its number, and how many fragments went with their last row."""
+    with storage_errors(f"delete rows of the leaf at {location!r}", root):
+        handle = lance.dataset(root.uri_of(location), version=base, storage_options=_options(root))
+        updated, gone = [], []
+        for number, offsets in rows.items():
+            left = handle.get_fragment(number).delete_rows([int(offset) for offset in offsets])
+            if left is None:
+                gone.append(number)
+            else:
+                updated.append(left)
+    version = _commit(root, location, lance.LanceOperation.Delete(updated, gone, "lancepart"), base)
+    return version, len(gone)
+
+
+def clear(root: Root, location: str, *, base: int | None) -> int:
+    """Make a version of a leaf without any row."""
+    handle = open_leaf(root, location, base)
+    everything = [fragment.fragment_id for fragment in handle.get_fragments()]
+    return _commit(root, location, lance.LanceOperation.Delete([], everything, "true"), base)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What one version of a leaf has that another had not, and the other way round."""
+
+    added: tuple[Any, ...]
+    removed: frozenset[int]
+    deleted: Mapping[int, Any]
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether no row of the older version is missing."""
+        return not self.removed and not self.deleted
+
+
+def difference(root: Root, location: str, before: int, after: int) -> Difference:
+    """Compare two versions of a leaf, fragment by fragment and, where deletions differ, row by row."""
+    old, new = open_leaf(root, location, before), open_leaf(root, location, after)
+    with storage_errors(f"compare versions of the leaf at {location!r}", root):
+        was = {item.fragment_id: item.metadata for item in old.get_fragments()}
+        now = {item.fragment_id: item.metadata for item in new.get_fragments()}
+        same = [key for key in was if key in now and _files(was[key]) == _files(now[key])]
+        changed = [key for key in same if was[key].deletion_file != now[key].deletion_file]
+        deleted = {}
+        for key in changed:
+            gone = np.setdiff1d(live_offsets(old, key), live_offsets(new, key), assume_unique=True)
+            if len(gone):
+                deleted[key] = gone
+        return Difference(
+            added=tuple(now[key] for key in now if key not in same),
+            removed=frozenset(was) - frozenset(same),
+            deleted=deleted,
+        )
+
+
+def _files(metadata: Any) -> tuple[str, ...]:
+    return tuple(file.path for file in metadata.files)
+
+
+def live_offsets(handle: Any, number: int) -> Any:
+    """Where in one fragment of an open leaf rows stand that are not deleted."""
+    found = handle.scanner(columns=[], with_row_address=True, fragments=[handle.get_fragment(number)]).to_table()
+    return (found.column("_rowaddr").to_numpy() & np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+
+def rows_of(handle: Any, fragments: Sequence[Any]) -> Any:
+    """The live rows of some fragments of an open leaf, batch by batch."""
+    chosen = [handle.get_fragment(item.id) for item in fragments]
+    return handle.scanner(fragments=chosen).to_batches()

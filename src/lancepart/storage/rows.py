@@ -131,7 +131,7 @@ def source_table(change: Change, schema: pa.Schema, existing: pa.Table) -> pa.Ta
     ids = change.existing_ids
     columns = []
     for target in schema:
-        inserted = pa.array([row.value(target.name) for row in change.inserts], target.type)
+        inserted = _array([row.value(target.name) for row in change.inserts], target.type)
         kept = existing.column(target.name).combine_chunks() if ids else pa.array([], target.type)
         if any(target.name in values for values in updates.values()):
             old = kept.to_pylist()
@@ -139,6 +139,14 @@ def source_table(change: Change, schema: pa.Schema, existing: pa.Table) -> pa.Ta
             kept = pa.array(new, target.type)
         columns.append(pa.concat_arrays([inserted, kept.cast(target.type)]))
     return pa.table(columns, schema=schema)
+
+
+def _array(values: list[Any], wanted: Any) -> Any:
+    """Values of a column, some of which may be Arrow scalars of a narrower type."""
+    return pa.array(
+        [value.cast(wanted) if isinstance(value, pa.Scalar) and value.type != wanted else value for value in values],
+        wanted,
+    )
 
 
 def parse_metadata(object_id: str, text: str | None) -> dict[str, Any] | None:

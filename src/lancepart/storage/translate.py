@@ -34,7 +34,7 @@ _DENIED = re.compile(r"permission denied|access ?denied|forbidden|\b403\b", re.I
 _INPUT = re.compile(
     r"invalid user input|invalid input|lanceerror\(schema\)|schema error|sql error|parse error|parsererror"
     r"|no field named|error during planning|type_coercion|invalid argument|failed to parse|with different schema"
-    r"|vector column \S+ must be",
+    r"|vector column \S+ must be|query vector size",
     re.IGNORECASE,
 )
 _UNREACHABLE = re.compile(r"connection refused|connect error|error sending request|timed out|dns error", re.IGNORECASE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,13 +39,27 @@ def route(rows: Any, schema: Any, spec: PartitionSpec) -> Iterator[Part]:
     distinct = [array.take(pa.array(first)) for array in values]
     keys = list(zip(*map(value_keys, distinct), strict=True))
     in_order = rows if len(bounds) == 1 else rows.take(pa.array(order))
+    fresh = any("struct<" in str(field.type) for field in rows.schema)
     for start, end in zip(bounds.tolist(), ends.tolist(), strict=True):
         code = int(ordered[start])
         yield Part(
             key=keys[code],
             values=tuple(array[code] for array in distinct),
-            rows=in_order.slice(start, end - start),
+            rows=_copied(in_order.slice(start, end - start)) if fresh else in_order.slice(start, end - start),
         )
+
+
+def in_partitions(rows: Any, schema: Any, spec: PartitionSpec, keys: Set[tuple[str, ...]]) -> Any:
+    """Which rows belong to one of some partitions."""
+    values = partition_values(rows, schema, spec)
+    codes, first = _codes(values)
+    distinct = zip(*(value_keys(array.take(pa.array(first))) for array in values), strict=True)
+    return np.array([key in keys for key in distinct], dtype=bool)[codes]
+
+
+def _copied(rows: Any) -> Any:
+    """The same rows in arrays that start at their own beginning: Lance fails on structs in a slice of structs."""
+    return rows.take(pa.array(np.arange(rows.num_rows)))
 
 
 def partition_values(rows: Any, schema: Any, spec: PartitionSpec) -> list[Any]:

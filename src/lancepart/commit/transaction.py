@@ -1,0 +1,342 @@
+"""A transaction: changes of many leaves, made in private, published in one commit."""
+
+from __future__ import annotations
+
+import getpass
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from lancepart.commit import rows, verbs
+from lancepart.commit.work import Work
+from lancepart.errors import CommitConflictError, InvalidInputError, LanceNamespaceError, UnsupportedOperationError
+from lancepart.layout import create
+from lancepart.layout.leaves import DATASET, Leaf, Stats, as_leaves, candidates, partition_column
+from lancepart.layout.metadata import STRONG, TableMetadata
+from lancepart.model.ids import leaf_location, object_id, partition_name
+from lancepart.model.predicate import Predicate
+from lancepart.model.quoting import quote_identifier, quote_literal
+from lancepart.model.spec import PartitionSpec
+from lancepart.plan import planner
+from lancepart.plan.planner import Plan
+from lancepart.read import leaf as reading
+from lancepart.read.leaf import LeafTask
+from lancepart.read.scan import Scan
+from lancepart.storage import leafdata
+from lancepart.storage.manifest import RETRY_SECONDS, Manifest
+from lancepart.storage.rows import Change
+from lancepart.storage.snapshot import Snapshot
+
+SNAPSHOT, SERIALIZABLE = "snapshot", "serializable"
+THREADS = 8
+_MOST_LISTED = 200
+
+
+class StaleReadError(CommitConflictError):
+    """What the transaction read was changed before it could commit; doing it again may succeed."""
+
+
+@dataclass
+class Transaction:
+    """Reads one snapshot and its own writes; nothing of it is visible to others before ``commit``."""
+
+    manifest: Manifest
+    isolation: str = SNAPSHOT
+    operation: str = "transaction"
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def __post_init__(self) -> None:
+        if self.isolation not in (SNAPSHOT, SERIALIZABLE):
+            raise InvalidInputError(f"isolation is {self.isolation!r}: use {SNAPSHOT!r} or {SERIALIZABLE!r}")
+        self.snapshot: Snapshot = self.manifest.snapshot()
+        self.metadata: TableMetadata = create.load(self.manifest, self.snapshot)
+        self.works: dict[str, Work] = {}
+        self.reads: list[tuple[Predicate | None, Plan]] = []
+        self.fenced = False
+        self.closed = False
+        self.user = who()
+
+    @property
+    def weak(self) -> bool:
+        """Whether each leaf is committed on its own."""
+        return self.metadata.transactions != STRONG
+
+    @property
+    def spec(self) -> PartitionSpec:
+        """The spec that rows are written under."""
+        return self.metadata.spec
+
+    def scan(self, where: str | None = None, columns: Sequence[str] | None = None, limit: int | None = None) -> Scan:
+        """Read the snapshot with the transaction's own changes in it."""
+        self._check_open()
+        scan = Scan.of(self.manifest.root, self.snapshot, self.metadata, where, columns, limit)
+        return replace(scan, planned=self.plan(scan.predicate))
+
+    def plan(self, predicate: Predicate | None) -> Plan:
+        """The leaves to read for a filter, each at the transaction's own version of it."""
+        planned = planner.plan(self.snapshot, self.metadata, predicate)
+        self.reads.append((predicate, planned))
+        leaves = [
+            self.works[leaf.object_id].as_leaf() if leaf.object_id in self.works else leaf for leaf in planned.leaves
+        ]
+        leaves += [work.as_leaf() for work in self.works.values() if work.is_new]
+        return replace(planned, leaves=tuple(leaves))
+
+    def append(self, data: Any) -> None:
+        """Add rows."""
+        self._check_open()
+        verbs.append(self, data)
+
+    def overwrite(self, data: Any, where: str | None = None) -> None:
+        """Replace the partitions that the data touches, or the rows that a filter matches."""
+        self._check_open()
+        verbs.overwrite(self, data, where)
+
+    def delete(self, where: str) -> None:
+        """Remove the rows that match."""
+        self._check_open()
+        verbs.delete(self, where)
+
+    def update(self, set: Mapping[str, str], where: str | None = None) -> None:
+        """Set columns to SQL expressions in the rows that match."""
+        self._check_open()
+        verbs.update(self, set, where)
+
+    def upsert(self, data: Any, on: Sequence[str]) -> None:
+        """Replace the rows that have the same key, and add the others."""
+        self._check_open()
+        verbs.upsert(self, data, on)
+
+    def task(self, item: Leaf, predicate: Predicate | None, columns: Iterable[str]) -> LeafTask:
+        """What to read of a leaf."""
+        return LeafTask(
+            root=self.manifest.root, metadata=self.metadata, leaf=item, columns=tuple(columns), predicate=predicate
+        )
+
+    def delete_matching(self, predicate: Predicate | None) -> None:
+        """Remove the rows that a filter matches; a leaf all of whose rows match is emptied without being read."""
+        planned = self.plan(predicate)
+        found = self.over(planned.leaves, lambda item: reading.matching_addresses(self.task(item, predicate, ())))
+        for item, addresses in zip(planned.leaves, found, strict=True):
+            if len(addresses):
+                self.work_on(item).delete(addresses)
+
+    def over(self, items: Sequence[Any], action: Callable[[Any], Any]) -> list[Any]:
+        """Do something for each item, on threads."""
+        if len(items) < 2:
+            return [action(item) for item in items]
+        with ThreadPoolExecutor(THREADS) as pool:
+            return list(pool.map(action, items))
+
+    def work_on(self, item: Leaf) -> Work:
+        """The transaction's own state of a leaf that exists."""
+        if item.object_id not in self.works:
+            self.works[item.object_id] = Work(
+                root=self.manifest.root,
+                metadata=self.metadata,
+                object_id=item.object_id,
+                spec_id=item.spec_id,
+                key=item.key,
+                values=(),
+                location=item.location,
+                leaf=item,
+                head=item.read_version,
+                stats=item.stats or self._measured(item),
+                weak=self.weak,
+            )
+        return self.works[item.object_id]
+
+    def work_for(self, parts: Sequence[Any]) -> list[Work]:
+        """The transaction's own state of the partitions of some rows, those that do not exist among them."""
+        known = self.leaves(self.snapshot, [(self.spec, part.key, part.values) for part in parts])
+        works = []
+        for part in parts:
+            identifier = self.identifier(part.key)
+            item = known.get((self.spec.id, part.key))
+            if item is not None:
+                works.append(self.work_on(item))
+                continue
+            if identifier not in self.works:
+                self.works[identifier] = self._new_work(identifier, part)
+            works.append(self.works[identifier])
+        return works
+
+    def _new_work(self, identifier: str, part: Any) -> Work:
+        return Work(
+            root=self.manifest.root,
+            metadata=self.metadata,
+            object_id=identifier,
+            spec_id=self.spec.id,
+            key=part.key,
+            values=part.values,
+            location=leaf_location(self.id, identifier),
+            leaf=None,
+            head=None,
+            stats=Stats(rows=0, bytes=0, fragments=0),
+            weak=self.weak,
+        )
+
+    def identifier(self, key: tuple[str, ...]) -> str:
+        """The id that a new leaf with these values gets."""
+        names = [partition_name(self.metadata.salt, self.spec.id, key[: depth + 1]) for depth in range(len(key))]
+        return object_id([f"v{self.spec.id}", *names, DATASET])
+
+    def leaves(
+        self, snapshot: Snapshot, wanted: Sequence[tuple[PartitionSpec, tuple[str, ...], tuple[Any, ...]]]
+    ) -> dict[tuple[int, tuple[str, ...]], Leaf]:
+        """The leaves that exist for some partition values, whoever named them."""
+        found: dict[tuple[int, tuple[str, ...]], Leaf] = {}
+        for spec in {spec.id: spec for spec, _, _ in wanted}.values():
+            keys = [(key, values) for other, key, values in wanted if other.id == spec.id]
+            rows_found = candidates(snapshot, spec, _listed(spec, keys))
+            found |= {(spec.id, item.key): item for item in as_leaves(snapshot, spec, rows_found, self.metadata)}
+        return found
+
+    def _measured(self, item: Leaf) -> Stats:
+        handle = leafdata.open_leaf(self.manifest.root, item.location, item.read_version)
+        count, size, fragments = leafdata.measure(handle)
+        return Stats(rows=count, bytes=size, fragments=fragments)
+
+    def commit(self) -> int | None:
+        """Publish all changes at once; the new snapshot's version, ``None`` in weak mode."""
+        self._check_open()
+        self.closed = True
+        changed = [work for work in self.works.values() if work.is_changed]
+        if not changed:
+            return None if self.weak else self.snapshot.version
+        if self.weak:
+            self._publish_new_leaves([work for work in changed if work.is_new])
+            return None
+        fence = rows.fence_value(self.snapshot, self.metadata)
+        return self.manifest.commit(partial(self._plan, changed, fence))[1]
+
+    def _plan(self, changed: list[Work], fence: str | None, snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        now = create.load(self.manifest, snapshot)
+        if self.fenced and rows.fence_value(snapshot, self.metadata) != fence:
+            raise StaleReadError("another writer changed what this one depends on")
+        self._check_reads(snapshot, now)
+        current = self._current(snapshot, changed)
+        for work in changed:
+            work.rebase(current.get(work.object_id) or current.get((work.spec_id, work.key)))
+        change = rows.of_works(self, snapshot, changed)
+        if self.fenced or any(work.is_new for work in changed) or self.isolation == SERIALIZABLE:
+            change += rows.fence(self, snapshot)
+        if self.isolation == SERIALIZABLE:
+            mine = {work.object_id for work in changed}
+            read = {leaf.object_id for _, planned in self.reads for leaf in planned.leaves}
+            change += Change(touches=tuple(sorted(read - mine)))
+        return change, None
+
+    def _current(self, snapshot: Snapshot, changed: list[Work]) -> dict[Any, Leaf]:
+        """The leaves as they are published now, by id and by values."""
+        if snapshot.version == self.snapshot.version:
+            return {work.object_id: work.leaf for work in changed if work.leaf is not None}
+        by_values = self.leaves(
+            snapshot, [(self.spec, work.key, work.values) for work in changed if work.is_new and work.leaf is None]
+        )
+        old = [work for work in changed if work.leaf is not None]
+        found: dict[Any, Leaf] = dict(by_values)
+        for spec in self.metadata.specs:
+            ids = [work.object_id for work in old if work.spec_id == spec.id]
+            if ids:
+                table = snapshot.table_of(ids)
+                found |= {item.object_id: item for item in as_leaves(snapshot, spec, table, self.metadata)}
+        return found
+
+    def _check_reads(self, snapshot: Snapshot, now: TableMetadata) -> None:
+        """Under serializable isolation nothing that was read may have changed, new partitions included."""
+        if self.isolation != SERIALIZABLE or snapshot.version == self.snapshot.version:
+            return
+        for predicate, before in self.reads:
+            if now.schema != self.metadata.schema:
+                raise StaleReadError("the table's schema was changed by another writer")
+            after = planner.plan(snapshot, now, predicate)
+            seen = {leaf.object_id: leaf.read_version for leaf in before.leaves}
+            changed = {leaf.object_id for leaf in after.leaves if seen.pop(leaf.object_id, -1) != leaf.read_version}
+            if changed or seen:
+                raise StaleReadError(
+                    "partitions that were read were changed by another writer",
+                    partitions=tuple(sorted(changed | set(seen))),
+                )
+
+    def _publish_new_leaves(self, works: list[Work]) -> None:
+        written: list[str] = []
+        for work in works:
+            try:
+                self._publish_new_leaf(work)
+            except LanceNamespaceError as error:
+                done = ", ".join(written) or "none"
+                message = f"partition {work.object_id!r} was not made known ({error}); made known so far: {done}"
+                raise type(error)(message) from error
+            written.append(work.object_id)
+
+    def _publish_new_leaf(self, work: Work) -> None:
+        def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, Leaf | None]:
+            winner = self.leaves(snapshot, [(self.spec, work.key, work.values)]).get((self.spec.id, work.key))
+            if winner is not None:
+                return Change(), winner
+            return rows.of_weak_leaf(self, snapshot, work), None
+
+        winner = self.manifest.transact(plan)
+        if winner is not None:
+            work.rebase(winner)
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise UnsupportedOperationError("the transaction is over: begin another one")
+
+    def __enter__(self) -> Transaction:
+        if self.weak:
+            raise UnsupportedOperationError("a transaction needs a table with transactions='strong'")
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is None and not self.closed:
+            self.commit()
+        self.closed = True
+
+
+def perform(manifest: Manifest, operation: str, action: Callable[[Transaction], None]) -> int | None:
+    """Do one thing in a transaction of its own, again if what it read was changed meanwhile."""
+    deadline = time.monotonic() + RETRY_SECONDS
+    while True:
+        transaction = Transaction(manifest=manifest, operation=operation)
+        action(transaction)
+        try:
+            return transaction.commit()
+        except StaleReadError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(random.uniform(0, 0.05))
+
+
+def who() -> str:
+    """The user to record in a commit."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+def _listed(spec: PartitionSpec, wanted: Sequence[tuple[tuple[str, ...], tuple[Any, ...]]]) -> str | None:
+    """A filter that leaves in the leaves with some partition values, as far as they can be listed."""
+    tests = []
+    for index, one in enumerate(spec.fields):
+        scalars = {key[index]: values[index] for key, values in wanted}
+        if len(scalars) > _MOST_LISTED:
+            continue
+        column = quote_identifier(partition_column(one.field_id))
+        texts = [quote_literal(scalar) for scalar in scalars.values() if scalar.is_valid]
+        choices = [f"{column} IN ({', '.join(texts)})"] if texts else []
+        if not all(scalar.is_valid for scalar in scalars.values()):
+            choices.append(f"{column} IS NULL")
+        tests.append(f"({' OR '.join(choices)})")
+    return " AND ".join(tests) or None
+
+
+__all__ = ["SERIALIZABLE", "SNAPSHOT", "StaleReadError", "Transaction", "perform"]

@@ -1,0 +1,229 @@
+"""What a transaction does to one leaf, in private versions of it that nobody else sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lancepart.commit.leaves import prepared, stage_new_rows
+from lancepart.errors import CommitConflictError
+from lancepart.layout.columns import Matching, to_leaf_columns, to_table_columns
+from lancepart.layout.leaves import Leaf, Stats
+from lancepart.layout.metadata import TableMetadata
+from lancepart.storage import leafdata
+from lancepart.storage.leafdata import Difference
+from lancepart.storage.root import Root
+
+
+@dataclass
+class Work:
+    """One leaf in a transaction.
+
+    ``leaf`` is what was published when the transaction began, ``None`` for a partition that it creates; ``head`` is the
+    private version that holds its changes, ``None`` while there is none.
+    """
+
+    root: Root
+    metadata: TableMetadata
+    object_id: str
+    spec_id: int
+    key: tuple[str, ...]
+    values: tuple[Any, ...]
+    location: str
+    leaf: Leaf | None
+    head: int | None
+    stats: Stats
+    weak: bool = False
+    replaced: bool = False
+    added: int = 0
+    deleted: int = 0
+    pending: tuple[Any, ...] = ()
+    ids: tuple[Any, ...] = ()
+    schema: Any = None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the transaction creates the leaf."""
+        return self.leaf is None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is anything to publish."""
+        return self.is_new or bool(self.added or self.deleted or self.replaced)
+
+    def as_leaf(self) -> Leaf:
+        """The leaf as the transaction itself reads it."""
+        return Leaf(
+            object_id=self.object_id,
+            spec_id=self.spec_id,
+            location=self.location,
+            key=self.key,
+            values=tuple(None if value.as_py() is None else str(value) for value in self.values),
+            read_version=None if self.weak else self.head,
+            number=self.leaf.number if self.leaf is not None else 0,
+            stats=None if self.weak else self.stats,
+        )
+
+    def append(self, rows: list[Any]) -> None:
+        """Add rows, given as tables in the table's schema."""
+        fragments = None
+        if self.head is None and self.is_new:
+            for table in rows:
+                schema, staged = stage_new_rows(self.root, self.metadata, self.location, table)
+                fragments = staged if fragments is None else fragments + staged
+            if fragments is not None:
+                self.head = leafdata.create_leaf(self.root, self.location, schema, fragments.items)
+        else:
+            base, shape = prepared(self.root, self.metadata, self.location, self._base)
+            self.ids, self.schema = shape.ids, shape.schema
+            matching = Matching.of(shape.schema, shape.native_ids)
+            for table in rows:
+                fitted = to_leaf_columns(table, self.metadata.schema, shape.schema, matching)
+                staged = leafdata.stage(self.root, self.location, fitted, base=base if base is not None else "latest")
+                fragments = staged if fragments is None else fragments + staged
+            if fragments is not None:
+                self.head = leafdata.append(self.root, self.location, fragments.items, base=base)
+        if fragments is not None:
+            self.pending = (*self.pending, *fragments.items)
+            self._grow(fragments.rows, fragments.bytes, len(fragments.items))
+
+    def delete(self, addresses: Any) -> None:
+        """Remove the rows at some places."""
+        if not len(addresses):
+            return
+        rows = leafdata.split_addresses(addresses)
+        self.head, gone = leafdata.delete_rows(self.root, self.location, rows, base=self._base)
+        self.deleted += len(addresses)
+        self.stats = Stats(
+            rows=self.stats.rows - len(addresses), bytes=self.stats.bytes, fragments=self.stats.fragments - gone
+        )
+
+    def clear(self) -> None:
+        """Remove all rows, by metadata only."""
+        self.head = leafdata.clear(self.root, self.location, base=self._base)
+        self.deleted += self.stats.rows
+        self.replaced = True
+        self.stats = Stats(rows=0, bytes=0, fragments=0)
+
+    @property
+    def _base(self) -> int | None:
+        return None if self.weak else self.head
+
+    def _grow(self, rows: int, size: int, fragments: int) -> None:
+        self.added += rows
+        self.stats = Stats(
+            rows=self.stats.rows + rows, bytes=self.stats.bytes + size, fragments=self.stats.fragments + fragments
+        )
+
+    def rebase(self, current: Leaf | None) -> None:
+        """Put the changes on top of the leaf as it is published now, or say that they do not go together."""
+        if current is None:
+            if not self.is_new:
+                self._conflict("was dropped by another writer")
+            return
+        if self.leaf is not None and current.location != self.leaf.location:
+            self._conflict("was dropped and made again by another writer")
+        if self.leaf is not None and current.read_version == self.leaf.read_version:
+            self.leaf = current
+            return
+        if self.leaf is None:
+            self._move_into(current)
+        else:
+            self._redo_on(current)
+
+    def _move_into(self, winner: Leaf) -> None:
+        """Another writer created the partition first: its leaf takes our rows."""
+        rows = _rows(self.root, self.metadata, self.location, self.head)
+        self.leaf, self.location, self.head, self.object_id = (
+            winner,
+            winner.location,
+            winner.read_version,
+            winner.object_id,
+        )
+        self.added, self.pending = 0, ()
+        self.stats = self._measured()
+        self.append([rows])
+
+    def _redo_on(self, current: Leaf) -> None:
+        assert self.leaf is not None
+        assert self.leaf.read_version is not None
+        assert self.head is not None
+        assert current.read_version is not None
+        if self.replaced:
+            self._conflict("was changed by another writer while its rows were being replaced")
+        ours = leafdata.difference(self.root, self.location, self.leaf.read_version, self.head)
+        theirs = leafdata.difference(self.root, self.location, self.leaf.read_version, current.read_version)
+        self._refuse_overlap(ours, theirs)
+        again = self._reusable(ours)
+        mine = None if again else self._own_rows(ours)
+        deletions = dict(ours.deleted) | {key: self._all_of(key) for key in ours.removed}
+        counts = self.added, self.deleted
+        self.leaf, self.head = current, current.read_version
+        if deletions:
+            self.head, _ = leafdata.delete_rows(self.root, self.location, deletions, base=self.head)
+        self._add_again(again, mine)
+        self.added, self.deleted = counts
+        self.stats = self._measured()
+
+    def _reusable(self, ours: Difference) -> bool:
+        """Whether the fragments as they were first written are still all that the transaction added."""
+        files = {file.path for item in self.pending for file in item.files}
+        added = {file.path for item in ours.added for file in item.files}
+        return files == added and all(item.deletion_file is None for item in ours.added)
+
+    def _add_again(self, again: bool, mine: Any) -> None:
+        """Add the transaction's rows to a newer version: the same fragments, if its columns are still the same."""
+        if again and self.pending:
+            base, shape = prepared(self.root, self.metadata, self.location, self.head)
+            if shape.ids == self.ids:
+                self.head = leafdata.append(self.root, self.location, self.pending, base=base)
+                return
+            source = leafdata.as_dataset(self.root, self.location, self.schema, self.pending, base=self.head)
+            mine = _in_table_columns(source, self.metadata)
+        if mine is not None and mine.num_rows:
+            self.pending = ()
+            self.append([mine])
+
+    def _refuse_overlap(self, ours: Difference, theirs: Difference) -> None:
+        touched = set(ours.deleted) | set(ours.removed)
+        if touched & theirs.removed:
+            self._conflict("had rows rewritten or deleted by another writer that this one deletes too")
+        for number in touched & set(theirs.deleted):
+            mine = self._all_of(number) if number in ours.removed else ours.deleted[number]
+            if len(np.intersect1d(mine, theirs.deleted[number])):
+                self._conflict("had rows deleted by another writer that this one deletes too")
+
+    def _all_of(self, number: int) -> Any:
+        assert self.leaf is not None
+        handle = leafdata.open_leaf(self.root, self.location, self.leaf.read_version)
+        return leafdata.live_offsets(handle, number)
+
+    def _own_rows(self, ours: Difference) -> Any:
+        """The rows that the transaction added, read back in the table's columns."""
+        if not ours.added:
+            return None
+        handle = leafdata.open_leaf(self.root, self.location, self.head)
+        return _in_table_columns(handle, self.metadata, leafdata.rows_of(handle, ours.added))
+
+    def _measured(self) -> Stats:
+        rows, size, fragments = leafdata.measure(leafdata.open_leaf(self.root, self.location, self._base))
+        return Stats(rows=rows, bytes=size, fragments=fragments)
+
+    def _conflict(self, what: str) -> None:
+        raise CommitConflictError(f"partition {self.object_id!r} {what}", partitions=(self.object_id,))
+
+
+def _rows(root: Root, metadata: TableMetadata, location: str, version: int | None) -> Any:
+    return _in_table_columns(leafdata.open_leaf(root, location, version), metadata)
+
+
+def _in_table_columns(handle: Any, metadata: TableMetadata, batches: Any = None) -> Any:
+    """The rows of an open leaf as the table shows them."""
+    shape = leafdata.shape_of(handle)
+    matching = Matching.of(shape.schema, shape.native_ids)
+    found = handle.to_batches() if batches is None else batches
+    shown = [to_table_columns(batch, metadata.schema, matching) for batch in found]
+    return pa.Table.from_batches(shown, schema=metadata.plain_schema.remove_metadata())

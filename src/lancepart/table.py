@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -14,9 +15,13 @@ from lancepart.commit.transaction import SNAPSHOT, Transaction
 from lancepart.errors import UnsupportedOperationError
 from lancepart.layout import create, evolution
 from lancepart.layout.metadata import STRONG, TableMetadata
+from lancepart.maintain.changes import changes as find_changes
 from lancepart.maintain.inspect import Inspect
+from lancepart.maintain.maintenance import Maintenance
+from lancepart.maintain.tags import Tags
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.read.scan import Scan
+from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 
@@ -52,13 +57,14 @@ def open_table(
     root: str | os.PathLike[str],
     *,
     namespace: Sequence[str] = (),
-    version: int | None = None,
+    version: int | str | datetime | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> PartitionedTable:
-    """Open a partitioned table, as it is now or as it was at a snapshot."""
+    """Open a partitioned table, as it is now or as it was at a snapshot: its number, a tag, or a moment."""
     if namespace:
         raise UnsupportedOperationError("a namespace path belongs to the Hive-style layout, which is not supported yet")
-    table = PartitionedTable(Manifest(Root.parse(root, storage_options)), version=version)
+    manifest = Manifest(Root.parse(root, storage_options))
+    table = PartitionedTable(manifest, version=history.resolve(manifest, version))
     _ = table.metadata
     return table
 
@@ -105,6 +111,20 @@ class PartitionedTable:
         """The table as a catalog of its namespaces and leaves."""
         options = {f"storage.{key}": value for key, value in self._manifest.root.storage_options.items()}
         return DirectoryNamespace(root=self.root, dir_listing_enabled=False, **options)
+
+    @property
+    def tags(self) -> Tags:
+        """Names for snapshots."""
+        return Tags(self._manifest)
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """Upkeep."""
+        return Maintenance(self._manifest)
+
+    def changes(self, since: int | str | datetime, until: int | str | datetime | None = None) -> pa.Table:
+        """The rows inserted and deleted after one snapshot up to another, told apart by the column ``_change``."""
+        return find_changes(self._manifest, since, until)
 
     @property
     def inspect(self) -> Inspect:

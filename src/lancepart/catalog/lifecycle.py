@@ -34,7 +34,7 @@ from lancepart.storage.dataset import create_dataset, overwrite_dataset, overwri
 from lancepart.storage.root import check_location
 from lancepart.storage.rows import TABLE, TABLE_VERSION, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
-from lancepart.storage.translate import ConflictError, ExistsError
+from lancepart.storage.translate import ConflictError, ExistsError, MissingError
 
 
 def declare(catalog: Catalog, request: DeclareTableRequest) -> DeclareTableResponse:
@@ -150,11 +150,13 @@ def _create_new(
 ) -> CreateTableResponse:
     if catalog.versions_managed(catalog.snapshot()):
         declared = declare(catalog, DeclareTableRequest(id=list(path), properties=properties or None))
+        located = tables.require(catalog, catalog.snapshot(), path)
         try:
-            dataset = _write(catalog, namespace, tables.require(catalog, catalog.snapshot(), path), data)
+            dataset = _write(catalog, namespace, located, data)
         except LanceNamespaceError:
-            _take_back(catalog, path)
+            _take_back(catalog, located)
             raise
+        directories.unreserve(catalog, located.location)
         return CreateTableResponse(location=declared.location, version=dataset.version, properties=properties)
     location = new_location(catalog, path)
     dataset = _write(catalog, namespace, Located(path=path, location=location, row=None), data)
@@ -167,11 +169,11 @@ def _write(catalog: Catalog, namespace: Any, table: Located, data: Any, *, overw
     try:
         if not overwrite:
             keeper = {"namespace": namespace, "path": table.path} if table.managed else {}
-            return create_dataset(catalog.root, catalog.root.uri_of(table.location), data, **keeper)
+            return create_dataset(catalog.root, table.location, data, **keeper)
         if table.managed:
             return overwrite_managed(catalog.root, namespace, table.path, data)
         return overwrite_dataset(catalog.root, table.location, data)
-    except (ExistsError, ConflictError):
+    except (ExistsError, ConflictError, MissingError):
         raise ConcurrentModificationError(
             f"table {shown(table.path)} was written by another writer at this moment"
         ) from None
@@ -213,11 +215,15 @@ def _fill(
     )
 
 
-def _take_back(catalog: Catalog, path: tuple[str, ...]) -> None:
-    """Undo the declaration of a table whose first data could not be written."""
-    located = tables.find(catalog, catalog.snapshot(), path)
-    if located is not None and tables.is_declared(catalog, located):
-        drop(catalog, DropTableRequest(id=list(path)))
+def _take_back(catalog: Catalog, located: Located) -> None:
+    """Undo the declaration of a table whose first data could not be written; NotFound if another writer dropped it."""
+    snapshot = catalog.snapshot()
+    found = tables.find(catalog, snapshot, located.path)
+    if found is None or found.location != located.location:
+        directories.delete_tables(catalog, [located.row] if located.row else [])
+        tables.require(catalog, snapshot, located.path)
+    elif tables.is_declared(catalog, found):
+        drop(catalog, DropTableRequest(id=list(located.path)))
 
 
 def _set_properties(catalog: Catalog, found: Located, properties: dict[str, str]) -> None:

@@ -62,7 +62,7 @@ def batch_create(catalog: Catalog, request: BatchCreateTableVersionsRequest) -> 
     if not all(item.table.managed for item in staged):
         return BatchCreateTableVersionsResponse(versions=[staging.finalize_new(catalog, item) for item in staged])
     commit(catalog, staged)
-    return BatchCreateTableVersionsResponse(versions=[finish(catalog, item) for item in staged])
+    return BatchCreateTableVersionsResponse(versions=finish_all(catalog, staged))
 
 
 def commit(catalog: Catalog, staged: Sequence[Staged]) -> None:
@@ -99,18 +99,27 @@ def _is_taken(catalog: Catalog, snapshot: Snapshot, staged: Staged) -> bool:
 
 def finish(catalog: Catalog, staged: Staged) -> TableVersion:
     """Put a committed version's manifest where readers without the catalog find it, and point its row there."""
-    final = staging.copy_to_final(catalog, staged)
-    _point(catalog, staged, final)
-    staging.discard(catalog, staged)
-    return final
+    return finish_all(catalog, [staged])[0]
 
 
-def _point(catalog: Catalog, staged: Staged, final: TableVersion) -> None:
+def finish_all(catalog: Catalog, staged: Sequence[Staged]) -> list[TableVersion]:
+    """Finish several versions: all manifests first, then all rows in one commit."""
+    finals = [staging.copy_to_final(catalog, item) for item in staged]
+    _point(catalog, list(zip(staged, finals, strict=True)))
+    for item in staged:
+        staging.discard(catalog, item)
+    return finals
+
+
+def _point(catalog: Catalog, finished: Sequence[tuple[Staged, TableVersion]]) -> None:
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
-        row = snapshot.row(staged.row_id)
-        if row is None or staging.is_final(row):
-            return Change(), None
-        return Change(updates=(staging.pointer(row, staged, final),)), None
+        rows = snapshot.rows(item.row_id for item, _ in finished)
+        updates = tuple(
+            staging.pointer(rows[item.row_id], item, final)
+            for item, final in finished
+            if item.row_id in rows and not staging.is_final(rows[item.row_id])
+        )
+        return Change(updates=updates), None
 
     catalog.manifest.transact(plan)
 

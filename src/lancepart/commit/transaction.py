@@ -197,6 +197,11 @@ class Transaction:
             found |= {(spec.id, item.key): item for item in as_leaves(snapshot, spec, rows_found, self.metadata)}
         return found
 
+    def leaf_named(self, spec: PartitionSpec, identifier: str) -> Leaf | None:
+        """The leaf with an id, as the snapshot has it."""
+        found = as_leaves(self.snapshot, spec, self.snapshot.table_of([identifier]), self.metadata)
+        return found[0] if found else None
+
     def _measured(self, item: Leaf) -> Stats:
         handle = leafdata.open_leaf(self.manifest.root, item.location, item.read_version)
         count, size, fragments = leafdata.measure(handle)

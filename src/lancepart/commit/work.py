@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lancepart.commit.leaves import prepared, stage_new_rows
 from lancepart.errors import CommitConflictError
-from lancepart.layout.columns import Matching, to_leaf_columns, to_table_columns
+from lancepart.layout.columns import AS_BYTES, Matching, to_leaf_columns, to_table_columns
 from lancepart.layout.leaves import Leaf, Stats
 from lancepart.layout.metadata import TableMetadata
 from lancepart.storage import leafdata
@@ -144,7 +144,7 @@ class Work:
             winner.object_id,
         )
         self.added, self.pending = 0, ()
-        self.stats = self._measured()
+        self.stats = self.measured()
         self.append([rows])
 
     def _redo_on(self, current: Leaf) -> None:
@@ -166,7 +166,7 @@ class Work:
             self.head, _ = leafdata.delete_rows(self.root, self.location, deletions, base=self.head)
         self._add_again(again, mine)
         self.added, self.deleted = counts
-        self.stats = self._measured()
+        self.stats = self.measured()
 
     def _reusable(self, ours: Difference) -> bool:
         """Whether the fragments as they were first written are still all that the transaction added."""
@@ -178,7 +178,7 @@ class Work:
         """Add the transaction's rows to a newer version: the same fragments, if its columns are still the same."""
         if again and self.pending:
             base, shape = prepared(self.root, self.metadata, self.location, self.head)
-            if shape.ids == self.ids:
+            if shape.ids == self.ids and shape.schema.equals(self.schema, check_metadata=True):
                 self.head = leafdata.append(self.root, self.location, self.pending, base=base)
                 return
             source = leafdata.as_dataset(self.root, self.location, self.schema, self.pending, base=self.head)
@@ -208,7 +208,8 @@ class Work:
         handle = leafdata.open_leaf(self.root, self.location, self.head)
         return _in_table_columns(handle, self.metadata, leafdata.rows_of(handle, ours.added))
 
-    def _measured(self) -> Stats:
+    def measured(self) -> Stats:
+        """How much the transaction's own version holds."""
         rows, size, fragments = leafdata.measure(leafdata.open_leaf(self.root, self.location, self._base))
         return Stats(rows=rows, bytes=size, fragments=fragments)
 
@@ -224,6 +225,6 @@ def _in_table_columns(handle: Any, metadata: TableMetadata, batches: Any = None)
     """The rows of an open leaf as the table shows them."""
     shape = leafdata.shape_of(handle)
     matching = Matching.of(shape.schema, shape.native_ids)
-    found = handle.to_batches() if batches is None else batches
+    found = handle.to_batches(**AS_BYTES) if batches is None else batches
     shown = [to_table_columns(batch, metadata.schema, matching) for batch in found]
     return pa.Table.from_batches(shown, schema=metadata.plain_schema.remove_metadata())

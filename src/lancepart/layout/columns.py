@@ -120,6 +120,8 @@ def converted(array: Any, wanted: Any) -> Any:
 
 def to_table_columns(batch: Any, schema: Any, matching: Matching) -> Any:
     """A leaf's batch as the table shows it: renamed, widened, and NULL for columns that the leaf does not have."""
+    if not len(schema):
+        return batch.select([])
     arrays = []
     for field in schema:
         number = field_id(field)

@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from lancepart.layout import create
 from lancepart.layout.leaves import Leaf
-from lancepart.layout.metadata import TableMetadata
+from lancepart.layout.metadata import CHANGE, TableMetadata
 from lancepart.plan import planner
-from lancepart.storage import leafdata
+from lancepart.storage import history, leafdata
+from lancepart.storage.history import VersionInfo
 from lancepart.storage.manifest import Manifest
 
 _PARTITIONS = pa.schema(
@@ -33,6 +34,35 @@ _SPECS = pa.schema(
         ("source", pa.string()),
         ("transform", pa.string()),
         ("result_type", pa.string()),
+    ]
+)
+_SNAPSHOTS = pa.schema(
+    [
+        ("version", pa.int64()),
+        ("timestamp", pa.timestamp("us", "UTC")),
+        ("operation", pa.string()),
+        ("by", pa.string()),
+        ("transaction", pa.string()),
+        ("partitions", pa.int64()),
+        ("rows_added", pa.int64()),
+        ("rows_deleted", pa.int64()),
+    ]
+)
+_FRAGMENTS = pa.schema(
+    [
+        ("object_id", pa.string()),
+        ("fragment", pa.int64()),
+        ("rows", pa.int64()),
+        ("deleted", pa.int64()),
+        ("bytes", pa.int64()),
+    ]
+)
+_INDICES = pa.schema(
+    [
+        ("object_id", pa.string()),
+        ("name", pa.string()),
+        ("type", pa.string()),
+        ("columns", pa.list_(pa.string())),
     ]
 )
 
@@ -93,6 +123,67 @@ class Inspect:
                 )
         return pa.Table.from_pylist(rows, schema=_SPECS)
 
+    def snapshots(self) -> pa.Table:
+        """The commits that are kept: when, by whom, what, and how many rows and partitions they changed."""
+        latest = self._manifest.snapshot(self._version).version
+        found = [history.info(self._manifest, v) for v in history.versions(self._manifest) if v <= latest]
+        rows = [
+            row for before, item in zip([None, *found], found, strict=False) if (row := self._snapshot(before, item))
+        ]
+        return pa.Table.from_pylist(rows, schema=_SNAPSHOTS)
+
+    def _snapshot(self, before: VersionInfo | None, item: VersionInfo) -> dict[str, Any] | None:
+        shown: dict[str, Any] = {"version": item.version, "timestamp": item.timestamp}
+        if item.records:
+            details = [row.metadata or {} for row in item.records]
+            return shown | {
+                "operation": details[0].get("operation"),
+                "by": details[0].get("by"),
+                "transaction": details[0].get("transaction"),
+                "partitions": len(details),
+                "rows_added": sum(int(each.get("added", 0)) for each in details),
+                "rows_deleted": sum(int(each.get("deleted", 0)) for each in details),
+            }
+        if _definition(self._manifest, item) != _definition(self._manifest, before):
+            return shown | {"operation": "define", "partitions": 0, "rows_added": 0, "rows_deleted": 0}
+        return None
+
+    def fragments(self) -> pa.Table:
+        """The fragments of every leaf."""
+        _, leaves = self._loaded()
+        rows = []
+        for leaf in leaves:
+            handle = leafdata.open_leaf(self._manifest.root, leaf.location, leaf.read_version)
+            for fragment in handle.get_fragments():
+                size = sum(int(file.file_size_bytes or 0) for file in fragment.metadata.files)
+                rows.append(
+                    {
+                        "object_id": leaf.object_id,
+                        "fragment": fragment.fragment_id,
+                        "rows": fragment.count_rows(),
+                        "deleted": fragment.num_deletions,
+                        "bytes": size,
+                    }
+                )
+        return pa.Table.from_pylist(rows, schema=_FRAGMENTS)
+
+    def indices(self) -> pa.Table:
+        """The indices of every leaf."""
+        _, leaves = self._loaded()
+        rows = []
+        for leaf in leaves:
+            handle = leafdata.open_leaf(self._manifest.root, leaf.location, leaf.read_version)
+            rows += [
+                {
+                    "object_id": leaf.object_id,
+                    "name": each.name,
+                    "type": each.index_type,
+                    "columns": list(each.field_names),
+                }
+                for each in handle.describe_indices()
+            ]
+        return pa.Table.from_pylist(rows, schema=_INDICES)
+
     def html(self) -> str:
         """The table for a notebook: its columns, its partitioning, its size."""
         metadata, leaves = self._loaded()
@@ -107,3 +198,7 @@ class Inspect:
             f"<b>{html.escape(self._manifest.root.uri)}</b><br>{size}{len(leaves):,} partitions by {fields}"
             f"<table><tr><th>column</th><th>type</th></tr>{columns}</table>"
         )
+
+
+def _definition(manifest: Manifest, item: VersionInfo | None) -> str | None:
+    return None if item is None else history.at(manifest, item.version).properties.get(CHANGE)

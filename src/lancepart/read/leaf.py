@@ -82,6 +82,12 @@ def with_addresses(task: LeafTask) -> Iterator[Any]:
                 yield kept.select([*task.columns, ADDRESS])
 
 
+def physical_column(task: LeafTask, number: int | None) -> str | None:
+    """What a leaf calls a column of the table, if it has it."""
+    shape = leafdata.shape_of(_open(task))
+    return Matching.of(shape.schema, shape.native_ids).names.get(number) if number is not None else None
+
+
 def count(task: LeafTask) -> int:
     """How many rows of a leaf match."""
     handle = _open(task)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import pyarrow as pa
@@ -59,8 +60,12 @@ class Scan:
         if unknown:
             known = ", ".join(metadata.schema.names)
             raise TableColumnNotFoundError(f"there is no column {unknown[0]!r}: the table has {known}")
-        if limit is not None and limit < 0:
-            raise InvalidInputError(f"limit is {limit}: give a number from 0 up")
+        twice = [name for name in columns or () if list(columns or ()).count(name) > 1]
+        if twice or (columns is not None and not len(columns)):
+            fault = f"has {twice[0]!r} twice" if twice else "is empty"
+            raise InvalidInputError(f"columns {fault}: name each column to be read once, or leave it out for all")
+        if not _is_count(limit):
+            raise InvalidInputError(f"limit is {limit!r}: give a whole number from 0 up")
         chosen = None if columns is None else tuple(columns)
         scan = cls(root=root, snapshot=snapshot, metadata=metadata, where=where, columns=chosen, limit=limit)
         _ = scan.predicate
@@ -194,3 +199,7 @@ def _in_order(tasks: Sequence[LeafTask]) -> Iterator[Any]:
                 yield from stream
         finally:
             stopped.set()
+
+
+def _is_count(limit: Any) -> bool:
+    return limit is None or (isinstance(limit, Integral) and not isinstance(limit, bool) and int(limit) >= 0)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from lance.fragment import write_fragments
 
 from lancepart.errors import InvalidInputError
+from lancepart.storage.files import Files
 from lancepart.storage.root import Root
 from lancepart.storage.translate import ConflictError, ExistsError, MissingError, storage_errors
 
@@ -31,14 +32,20 @@ def open_managed(
 
 
 def create_dataset(
-    root: Root, uri: str, data: Any, *, namespace: Any = None, path: Sequence[str] | None = None
+    root: Root,
+    location: str,
+    data: Any,
+    *,
+    uri: str | None = None,
+    namespace: Any = None,
+    path: Sequence[str] | None = None,
 ) -> lance.LanceDataset:
     """Write a new table, with a namespace as keeper of its versions if one is given; ExistsError if there is one.
 
     pylance's own mode create lets a second writer overwrite the first; a commit without retries does not.
     """
-    options = _options(root)
-    action = f"create the table at {uri!r}"
+    uri, options = uri or root.uri_of(location), _options(root)
+    action = f"create the table at {location!r}"
     with storage_errors(action, root):
         written = write_fragments(data, uri, mode="create", return_transaction=True, storage_options=options)
     try:
@@ -53,8 +60,29 @@ def create_dataset(
                 table_id=None if path is None else list(path),
                 namespace_client_managed_versioning=namespace is not None,
             )
-    except (MissingError, ConflictError) as error:
+    except (ExistsError, MissingError, ConflictError) as error:
+        if _committed(uri, options) not in (None, written.uuid):
+            _discard(root, location, written)
         raise ExistsError(f"there is a table by now: {error}") from None
+
+
+def _committed(uri: str, options: dict[str, str] | None) -> str | None:
+    """The id of the transaction that made a table, as far as its first version still stands."""
+    try:
+        transaction = lance.dataset(uri, version=1, storage_options=options).read_transaction(1)
+    except (OSError, ValueError):
+        return None
+    return None if transaction is None else transaction.uuid
+
+
+def _discard(root: Root, location: str, written: Any) -> None:
+    """Remove the files of a creation that lost, which would look like a declared table if the winner is dropped."""
+    files = Files(root)
+    for fragment in written.operation.fragments:
+        for item in fragment.files:
+            files.delete(f"{location}/data/{item.path}")
+    files.delete(f"{location}/_transactions/{written.read_version}-{written.uuid}.txn")
+    files.prune(location)
 
 
 def overwrite_dataset(root: Root, location: str, data: pa.RecordBatchReader) -> lance.LanceDataset:

@@ -10,6 +10,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 from lance.fragment import write_fragments
+from lance.optimize import Compaction, CompactionOptions
 from lance.schema import LanceSchema
 
 from lancepart.storage.root import Root
@@ -231,3 +232,59 @@ def rows_of(handle: Any, fragments: Sequence[Any]) -> Any:
     """The live rows of some fragments of an open leaf, batch by batch."""
     chosen = [handle.get_fragment(item.id) for item in fragments]
     return handle.scanner(fragments=chosen).to_batches()
+
+
+def rows_at(handle: Any, places: Mapping[int, Any]) -> Any:
+    """The rows at some places of an open leaf, batch by batch."""
+    for number, offsets in places.items():
+        chosen = handle.get_fragment(number)
+        for batch in handle.scanner(fragments=[chosen], with_row_address=True).to_batches():
+            own = (batch.column("_rowaddr").to_numpy() & np.uint64(0xFFFFFFFF)).astype(np.int64)
+            kept = batch.filter(pa.array(np.isin(own, offsets)))
+            if kept.num_rows:
+                yield kept.drop_columns(["_rowaddr"])
+
+
+def compact(root: Root, location: str, *, base: int, target_rows: int) -> int | None:
+    """Make a version whose small fragments are put together and whose deleted rows are gone; None if none is needed."""
+    with storage_errors(f"compact the leaf at {location!r}", root):
+        handle = lance.dataset(root.uri_of(location), version=base, storage_options=_options(root))
+        plan = Compaction.plan(handle, CompactionOptions(target_rows_per_fragment=target_rows, num_threads=1))
+        if not plan.num_tasks():
+            return None
+        done = [task.execute(handle) for task in plan.tasks]
+    groups = [lance.LanceOperation.RewriteGroup(item.original_fragments, item.new_fragments) for item in done]
+    return _commit(root, location, lance.LanceOperation.Rewrite(groups, []), base)
+
+
+def build_index(root: Root, location: str, column: str, kind: str, name: str, *, base: int, **params: Any) -> int:
+    """Make a version with an index over all rows that it has."""
+    with storage_errors(f"index the leaf at {location!r}", root):
+        handle = lance.dataset(root.uri_of(location), version=base, storage_options=_options(root))
+        ids = [fragment.fragment_id for fragment in handle.get_fragments()]
+        built = handle.create_index_uncommitted(column, kind, name=name, fragment_ids=ids, **params)
+        if kind == "INVERTED":
+            built = handle.merge_existing_index_segments([built])
+        old = [index for index in _index_metadata(handle) if index.name == name]
+    return _commit(root, location, lance.LanceOperation.CreateIndex([built], old), base)
+
+
+def _index_metadata(handle: Any) -> list[Any]:
+    return list(handle._ds.get_index_metadata()) if hasattr(handle._ds, "get_index_metadata") else []
+
+
+def live_files(handle: Any) -> set[str]:
+    """The files that a version of a leaf needs, relative to its directory."""
+    kept: set[str] = set()
+    for fragment in handle.get_fragments():
+        metadata = fragment.metadata
+        kept |= {f"data/{file.path}" for file in metadata.files}
+        deletion = fragment.deletion_file()
+        if deletion:
+            kept.add(str(deletion))
+    return kept
+
+
+def live_indices(handle: Any) -> set[str]:
+    """The directories of the indices that a version of a leaf has, relative to its own."""
+    return {f"_indices/{segment.uuid}" for index in handle.describe_indices() for segment in index.segments}

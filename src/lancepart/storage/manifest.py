@@ -83,7 +83,7 @@ class Manifest:
         _refuse_doubles(change)
         with storage_errors("commit to __manifest", self.root):
             version = _merge(handle, change, Snapshot(handle, self.root))
-        upkeep.after_commit(self, version)
+        upkeep.after_commit(self, version, written=len(change.inserts))
         return version
 
     def set_properties(self, values: Mapping[str, str | None]) -> None:
@@ -125,7 +125,9 @@ class Manifest:
                 if handle.schema.field(name).type != wanted
             ]
             if changes:
+                upkeep.drop_indices(handle, [change["path"] for change in changes])
                 handle.alter_columns(*changes)
+                upkeep.create_indices(handle)
 
         self._retry("widen columns of __manifest", attempt)
 
@@ -181,7 +183,7 @@ class Manifest:
     def _create(self) -> None:
         try:
             with storage_errors("create __manifest", self.root):
-                upkeep.create_indices(create_dataset(self.root, self.uri, SCHEMA.empty_table()))
+                upkeep.create_indices(create_dataset(self.root, NAME, SCHEMA.empty_table(), uri=self.uri))
         except (ExistsError, ConflictError):
             return
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from lancepart.storage.manifest import Manifest
 
 INDICES = {"object_id": "BTREE", "object_type": "BITMAP", "base_objects": "LABEL_LIST"}
+PARTITION_VALUES = "partition_field_"
+MANY_ROWS = 10_000
 EVERY = 16
 FRAGMENTS = 20
 NEWEST_LEFT_ALONE = 4
@@ -26,22 +29,36 @@ KEEP = timedelta(hours=2)
 _log = logging.getLogger(__name__)
 
 
-def create_indices(handle: lance.LanceDataset) -> None:
-    """Build the three indices that the catalog document names, those that are missing."""
+def create_indices(handle: lance.LanceDataset, *, many: int = MANY_ROWS) -> None:
+    """Build those indices that are missing: the catalog document's three, and one a partition field for many rows."""
+    wanted = dict(INDICES)
+    if handle.count_rows() >= many:
+        wanted |= {name: "BTREE" for name in handle.schema.names if name.startswith(PARTITION_VALUES)}
     present = {column for index in handle.describe_indices() for column in index.field_names}
-    for column, kind in INDICES.items():
+    for column, kind in wanted.items():
         if column not in present and column in handle.schema.names:
             handle.create_scalar_index(column, kind, replace=False)
 
 
-def after_commit(manifest: Manifest, version: int) -> None:
-    """Do what is due at this version; whoever commits it does the work, and may leave it to a later one."""
-    if version % EVERY:
+def drop_indices(handle: lance.LanceDataset, columns: Collection[str]) -> None:
+    """Take the indices off some columns, which can't get another type while they have one."""
+    for found in handle.describe_indices():
+        if not set(columns).isdisjoint(found.field_names):
+            handle.drop_index(found.name)
+
+
+def after_commit(manifest: Manifest, version: int, *, written: int = 0) -> None:
+    """Do what is due at this version, or after that many new rows.
+
+    Whoever commits it does the work, and may leave it to a later one.
+    """
+    unindexed = version % INDEX_EVERY == 0 or written >= MANY_ROWS
+    if version % EVERY and not unindexed:
         return
     try:
         with storage_errors("keep up __manifest", manifest.root):
             compact(manifest)
-            if version % INDEX_EVERY == 0:
+            if unindexed:
                 index(manifest)
             if version % CLEAN_EVERY == 0:
                 clean(manifest)
@@ -67,11 +84,11 @@ def compact(manifest: Manifest) -> bool:
     return True
 
 
-def index(manifest: Manifest) -> None:
+def index(manifest: Manifest, *, many: int = MANY_ROWS) -> None:
     """Let the indices cover the rows that came since, and build those that another client dropped."""
     handle = manifest.snapshot().handle
     if handle is not None:
-        create_indices(handle)
+        create_indices(handle, many=many)
         handle.optimize.optimize_indices()
 
 

@@ -1,0 +1,196 @@
+"""Garbage: snapshots that expire, and files that no kept snapshot needs."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from lancepart.errors import InvalidInputError, UnsupportedOperationError
+from lancepart.layout import create
+from lancepart.layout.leaves import Leaf
+from lancepart.layout.metadata import READ_VERSION, STRONG, TableMetadata
+from lancepart.maintain.progress import track
+from lancepart.maintain.upkeep import Report
+from lancepart.plan import planner
+from lancepart.storage import history, leafdata
+from lancepart.storage.files import FileInfo, Files
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.rows import TABLE_VERSION, Change
+from lancepart.storage.snapshot import Snapshot
+from lancepart.storage.translate import storage_errors
+
+SAFE_AGE = timedelta(hours=1)
+_LEAF_DIRECTORY = re.compile(r"^[0-9a-f]{8}_v\d+\$.*\$dataset$")
+_DETACHED = re.compile(r"^_versions/d(\d+)\.manifest$")
+
+
+def moment(older_than: timedelta | datetime) -> datetime:
+    """The moment before which things are old."""
+    if isinstance(older_than, timedelta):
+        return datetime.now(UTC) - older_than
+    if isinstance(older_than, datetime):
+        return older_than.astimezone(UTC)
+    raise InvalidInputError(f"older_than is {older_than!r}: give a timedelta or a datetime")
+
+
+def expire(
+    manifest: Manifest, older_than: timedelta | datetime, *, safe_age: timedelta = SAFE_AGE, progress: bool = True
+) -> Report:
+    """Forget old snapshots, and remove the versions and files of leaves that no kept one needs.
+
+    Snapshots younger than ``safe_age`` stay whatever is asked: writers that began then still find conflicts by them.
+    """
+    cutoff = min(moment(older_than), datetime.now(UTC) - safe_age)
+    snapshot = manifest.snapshot()
+    metadata = _strong(manifest, snapshot)
+    oldest = _oldest_kept(manifest, snapshot.version, cutoff)
+    live = _live_versions(manifest, snapshot, metadata, oldest)
+    dropped = _drop_rows(manifest, oldest, metadata)
+    with storage_errors("clean __manifest", manifest.root):
+        handle = manifest.snapshot().handle
+        assert handle is not None
+        doomed = [number for number in history.versions(manifest) if number < oldest]
+        kept = set(history.tags(manifest).values())
+        doomed = [number for number in doomed if number not in kept]
+        if doomed:
+            handle.cleanup_old_versions(versions=doomed)
+    files, size = _collect_leaves(manifest, live, cutoff, dry_run=False, progress=progress)
+    return Report(action="expire", changed=len(doomed) + dropped, removed_files=files, freed_bytes=size)
+
+
+def remove_orphans(
+    manifest: Manifest, older_than: timedelta | datetime, *, dry_run: bool = False, progress: bool = True
+) -> Report:
+    """Remove what writers that failed left behind: directories and files that no kept snapshot names."""
+    cutoff = moment(older_than)
+    snapshot = manifest.snapshot()
+    metadata = _strong(manifest, snapshot)
+    oldest = history.versions(manifest)[0]
+    live = _live_versions(manifest, snapshot, metadata, oldest)
+    files, size = _collect_leaves(manifest, live, cutoff, dry_run=dry_run, progress=progress)
+    store = Files(manifest.root)
+    names, _ = store.children()
+    found = 0
+    for name in track([n for n in names if _LEAF_DIRECTORY.match(n) and n not in live], "sweeping", show=progress):
+        inside = list(store.walk(name))
+        if any(info.modified > cutoff for info in inside):
+            continue
+        found += 1
+        files, size = files + len(inside), size + sum(info.size for info in inside)
+        if not dry_run:
+            store.delete_directory(name)
+    return Report(action="remove_orphans", changed=found, removed_files=files, freed_bytes=size)
+
+
+def _strong(manifest: Manifest, snapshot: Snapshot) -> TableMetadata:
+    metadata = create.load(manifest, snapshot)
+    if metadata.transactions != STRONG:
+        raise UnsupportedOperationError("collecting garbage needs a table with transactions='strong'")
+    return metadata
+
+
+def _oldest_kept(manifest: Manifest, latest: int, cutoff: datetime) -> int:
+    """The first version that is young enough; the latest one always is."""
+    kept = [number for number in history.versions(manifest) if number <= latest]
+    low, high = 0, len(kept) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if history.timestamp(manifest, kept[middle]) >= cutoff:
+            high = middle
+        else:
+            low = middle + 1
+    return kept[low]
+
+
+def _live_versions(manifest: Manifest, snapshot: Snapshot, metadata: TableMetadata, oldest: int) -> dict[str, set[int]]:
+    """For each leaf's directory the versions that a kept snapshot may read."""
+    live: dict[str, set[int]] = defaultdict(set)
+    places: dict[str, str] = {}
+    numbers: dict[str, int] = {}
+    for leaf in _leaves(manifest, oldest):
+        numbers[leaf.object_id] = leaf.number
+        live[leaf.location].add(leaf.read_version or 1)
+    for leaf in planner.plan(snapshot, metadata, None).leaves:
+        places[leaf.object_id] = leaf.location
+        live[leaf.location].add(leaf.read_version or 1)
+    for version in history.tags(manifest).values():
+        for leaf in _leaves(manifest, version):
+            live[leaf.location].add(leaf.read_version or 1)
+    found = snapshot.scan(f"object_type = '{TABLE_VERSION}'", columns=["object_id", READ_VERSION.name])
+    assert found is not None
+    for item, version in zip(
+        found.column("object_id").to_pylist(), found.column(READ_VERSION.name).to_pylist(), strict=True
+    ):
+        owner, _, tail = item.rpartition("$")
+        if owner in places and version is not None and int(tail) >= numbers.get(owner, 0):
+            live[places[owner]].add(version)
+    return live
+
+
+def _leaves(manifest: Manifest, version: int) -> Sequence[Leaf]:
+    snapshot = history.at(manifest, version)
+    properties = snapshot.properties
+    if not any(key.startswith("partition_spec_v") for key in properties):
+        return ()
+    return planner.plan(snapshot, create.load(manifest, snapshot), None).leaves
+
+
+def _drop_rows(manifest: Manifest, oldest: int, metadata: TableMetadata) -> int:
+    """Remove the rows of leaf versions that are older than what the oldest kept snapshot reads."""
+    numbers = {leaf.object_id: leaf.number for leaf in _leaves(manifest, oldest)}
+
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, int]:
+        old = []
+        for item in snapshot.ids("", TABLE_VERSION):
+            owner, _, tail = item.rpartition("$")
+            if int(tail) < numbers.get(owner, 0):
+                old.append(item)
+        return Change(deletes=tuple(old)), len(old)
+
+    return manifest.transact(plan)
+
+
+def _collect_leaves(
+    manifest: Manifest, live: dict[str, set[int]], cutoff: datetime, *, dry_run: bool, progress: bool
+) -> tuple[int, int]:
+    store = Files(manifest.root)
+    count = size = 0
+    for location in track(sorted(live), "collecting", show=progress):
+        doomed = _doomed(manifest, store, location, live[location], cutoff)
+        count, size = count + len(doomed), size + sum(info.size for info in doomed)
+        if not dry_run:
+            for info in doomed:
+                store.delete(info.path)
+    return count, size
+
+
+def _doomed(
+    manifest: Manifest, store: Files, location: str, versions: Iterable[int], cutoff: datetime
+) -> list[FileInfo]:
+    """The files of a leaf that no version of it needs any more: manifests first, then what only they named."""
+    wanted = set(versions)
+    needed: set[str] = set()
+    for version in [*wanted, None]:
+        handle: Any = leafdata.open_leaf(manifest.root, location, version)
+        needed |= leafdata.live_files(handle) | leafdata.live_indices(handle)
+    manifests, rest = [], []
+    for info in store.walk(location):
+        path = info.path[len(location) + 1 :]
+        if info.modified > cutoff:
+            continue
+        detached = _DETACHED.match(path)
+        if detached:
+            if int(detached.group(1)) not in wanted:
+                manifests.append(info)
+        elif _is_doomed(path, needed):
+            rest.append(info)
+    return [*manifests, *rest]
+
+
+def _is_doomed(path: str, needed: set[str]) -> bool:
+    if path.startswith("_indices/"):
+        return "/".join(path.split("/")[:2]) not in needed
+    return path.startswith(("data/", "_deletions/")) and path not in needed

@@ -1,0 +1,161 @@
+"""Upkeep of a table's leaves, safe beside writers: each step is a transaction, and yields to those it meets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lancepart.commit import verbs
+from lancepart.commit.transaction import Transaction
+from lancepart.commit.work import Work
+from lancepart.errors import CommitConflictError, InvalidInputError, UnsupportedOperationError
+from lancepart.layout import create
+from lancepart.layout.leaves import Leaf
+from lancepart.maintain.progress import track
+from lancepart.model.schema import field_id
+from lancepart.plan import planner
+from lancepart.read import leaf as reading
+from lancepart.storage import history, leafdata
+from lancepart.storage.manifest import Manifest
+from lancepart.write.route import route
+
+TARGET_ROWS = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What an upkeep call did."""
+
+    action: str
+    changed: int = 0
+    skipped: tuple[str, ...] = ()
+    freed_bytes: int = 0
+    removed_files: int = 0
+    version: int | None = None
+
+
+def compact(manifest: Manifest, *, target_rows: int = TARGET_ROWS, progress: bool = True) -> Report:
+    """Put small fragments together and drop deleted rows, leaf by leaf; a leaf that others change meanwhile waits."""
+    leaves = _strong(manifest, "compact").plan(None).leaves
+    done, skipped, version = 0, [], None
+    for item in track(leaves, "compacting", show=progress):
+        transaction = _strong(manifest, "compact")
+        current = _find(transaction, item)
+        if current is None or current.read_version is None:
+            continue
+        newer = leafdata.compact(manifest.root, current.location, base=current.read_version, target_rows=target_rows)
+        if newer is None:
+            continue
+        _adopt(transaction.work_on(current), newer)
+        try:
+            version = transaction.commit()
+            done += 1
+        except CommitConflictError:
+            skipped.append(item.object_id)
+    return Report(action="compact", changed=done, skipped=tuple(skipped), version=version)
+
+
+def create_index(
+    manifest: Manifest, column: str, kind: str, *, name: str | None = None, progress: bool = True, **params: Any
+) -> Report:
+    """Build an index in every leaf that has the column; rows added later are found without it."""
+    opening = _strong(manifest, "index")
+    if column not in opening.metadata.schema.names:
+        raise InvalidInputError(f"there is no column {column!r} to index")
+    number = field_id(opening.metadata.schema.field(column))
+    done, skipped, version = 0, [], None
+    for item in track(opening.plan(None).leaves, "indexing", show=progress):
+        transaction = _strong(manifest, "index")
+        current = _find(transaction, item)
+        if current is None or current.read_version is None or (current.stats and current.stats.rows == 0):
+            continue
+        physical = reading.physical_column(transaction.task(current, None, ()), number)
+        if physical is None:
+            continue
+        newer = leafdata.build_index(
+            manifest.root,
+            current.location,
+            physical,
+            kind.upper(),
+            name or f"{column}_idx",
+            base=current.read_version,
+            **params,
+        )
+        _adopt(transaction.work_on(current), newer)
+        try:
+            version = transaction.commit()
+            done += 1
+        except CommitConflictError:
+            skipped.append(item.object_id)
+    return Report(action="index", changed=done, skipped=tuple(skipped), version=version)
+
+
+def rewrite(manifest: Manifest, where: str | None = None, *, progress: bool = True) -> Report:
+    """Move rows that older specs placed into the partitions of the newest, one leaf a commit."""
+    opening = _strong(manifest, "rewrite")
+    predicate = verbs.filter_of(opening, where)
+    old = [item for item in opening.plan(predicate).leaves if item.spec_id != opening.spec.id]
+    done, skipped, version = 0, [], None
+    for item in track(old, "rewriting", show=progress):
+        transaction = _strong(manifest, "rewrite")
+        current = _find(transaction, item)
+        if current is None or (current.stats is not None and current.stats.rows == 0):
+            continue
+        task = transaction.task(current, predicate, transaction.metadata.schema.names)
+        found = list(reading.with_addresses(task))
+        if not found:
+            continue
+        rows = pa.Table.from_batches(found)
+        transaction.work_on(current).delete(rows.column(reading.ADDRESS).to_numpy())
+        moved = rows.drop_columns([reading.ADDRESS])
+        verbs.add(transaction, list(route(moved, transaction.metadata.schema, transaction.spec)))
+        try:
+            version = transaction.commit()
+            done += 1
+        except CommitConflictError:
+            skipped.append(item.object_id)
+    return Report(action="rewrite", changed=done, skipped=tuple(skipped), version=version)
+
+
+def rollback(manifest: Manifest, version: Any) -> int | None:
+    """Bring back the rows of an older snapshot, as a new commit; what others commit meanwhile is a conflict."""
+    transaction = _strong(manifest, "rollback")
+    target = history.at(manifest, history.resolve(manifest, version) or 0)
+    then = {item.object_id: item for item in _leaves_at(transaction, target)}
+    for item in transaction.plan(None).leaves:
+        past = then.get(item.object_id)
+        if past is None:
+            if item.stats is None or item.stats.rows:
+                transaction.work_on(item).clear()
+        elif past.read_version != item.read_version and past.read_version is not None:
+            _adopt(transaction.work_on(item), past.read_version)
+    return transaction.commit()
+
+
+def _leaves_at(transaction: Transaction, snapshot: Any) -> tuple[Leaf, ...]:
+    return planner.plan(snapshot, create.load(transaction.manifest, snapshot), None).leaves
+
+
+def _strong(manifest: Manifest, operation: str) -> Transaction:
+    transaction = Transaction(manifest=manifest, operation=operation)
+    if transaction.weak:
+        raise UnsupportedOperationError(f"{operation} needs a table with transactions='strong'")
+    return transaction
+
+
+def _find(transaction: Transaction, item: Leaf) -> Leaf | None:
+    row = transaction.snapshot.row(item.object_id)
+    if row is None:
+        return None
+    spec = transaction.metadata.spec_of(item.spec_id)
+    assert spec is not None
+    return transaction.leaf_named(spec, item.object_id)
+
+
+def _adopt(work: Work, version: int) -> None:
+    """Let a version that was made elsewhere be the transaction's own."""
+    work.head = version
+    work.replaced = True
+    work.stats = work.measured()

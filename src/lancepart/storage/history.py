@@ -1,0 +1,139 @@
+"""The versions of ``__manifest``, which are the table's snapshots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from lancepart.errors import (
+    InvalidInputError,
+    TableTagAlreadyExistsError,
+    TableTagNotFoundError,
+    TableVersionNotFoundError,
+)
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.rows import TABLE_VERSION, Row
+from lancepart.storage.snapshot import Snapshot
+from lancepart.storage.translate import MissingError, storage_errors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionInfo:
+    """One version of the manifest and what its commit recorded."""
+
+    version: int
+    timestamp: datetime
+    kind: str
+    records: tuple[Row, ...]
+
+
+def resolve(manifest: Manifest, wanted: int | str | datetime | None) -> int | None:
+    """The version that a number, a tag's name or a moment stands for; ``None`` for the latest."""
+    if wanted is None:
+        return None
+    if isinstance(wanted, bool) or not isinstance(wanted, int | str | datetime):
+        raise InvalidInputError(f"version is {wanted!r}: give a number, a tag's name or a datetime")
+    if isinstance(wanted, str):
+        found = tags(manifest).get(wanted)
+        if found is None:
+            raise TableTagNotFoundError(f"there is no tag {wanted!r}")
+        return found
+    if isinstance(wanted, datetime):
+        return _at(manifest, wanted)
+    at(manifest, wanted)
+    return wanted
+
+
+def at(manifest: Manifest, version: int) -> Snapshot:
+    """The manifest at a version, or a clear word that it is gone."""
+    try:
+        return manifest.snapshot(version)
+    except MissingError:
+        raise TableVersionNotFoundError(f"there is no snapshot {version}: it never was, or it has expired") from None
+
+
+def versions(manifest: Manifest) -> list[int]:
+    """The numbers of all versions that are kept."""
+    handle = manifest.snapshot().handle
+    return [] if handle is None else sorted(int(item["version"]) for item in handle.version_refs())
+
+
+def timestamp(manifest: Manifest, version: int) -> datetime:
+    """When a version was committed."""
+    handle = at(manifest, version).handle
+    assert handle is not None
+    stamp: datetime = handle.get_version()["timestamp"]
+    return stamp.astimezone(UTC)
+
+
+def _at(manifest: Manifest, moment: datetime) -> int:
+    moment = moment.astimezone(UTC)
+    kept = versions(manifest)
+    low, high = 0, len(kept)
+    while low < high:
+        middle = (low + high) // 2
+        if timestamp(manifest, kept[middle]) <= moment:
+            low = middle + 1
+        else:
+            high = middle
+    if low == 0:
+        raise TableVersionNotFoundError(f"there is no snapshot as old as {moment.isoformat()}")
+    return kept[low - 1]
+
+
+def info(manifest: Manifest, version: int) -> VersionInfo:
+    """What one version's commit did, by its transaction and the rows that came with it."""
+    handle = at(manifest, version).handle
+    assert handle is not None
+    with storage_errors("read the history of __manifest", manifest.root):
+        done = handle.read_transaction(version)
+        operation = None if done is None else done.operation
+        stamp: datetime = handle.get_version()["timestamp"]
+        records = () if operation is None else tuple(_records(handle, operation))
+    kind = "unknown" if operation is None else type(operation).__name__
+    return VersionInfo(version=version, timestamp=stamp.astimezone(UTC), kind=kind, records=records)
+
+
+def _records(handle: Any, operation: Any) -> list[Row]:
+    written = getattr(operation, "new_fragments", None)
+    if not written or type(operation).__name__ != "Update":
+        return []
+    paths = {file.path for fragment in written for file in fragment.files}
+    chosen = [
+        fragment for fragment in handle.get_fragments() if any(file.path in paths for file in fragment.metadata.files)
+    ]
+    if not chosen:
+        return []
+    found = handle.scanner(filter=f"object_type = '{TABLE_VERSION}'", fragments=chosen).to_table()
+    return [Row.read(row) for row in found.to_pylist()]
+
+
+def tags(manifest: Manifest) -> dict[str, int]:
+    """The named snapshots."""
+    handle = manifest.snapshot().handle
+    if handle is None:
+        return {}
+    with storage_errors("read the tags of __manifest", manifest.root):
+        return {name: int(entry["version"]) for name, entry in handle.tags.list().items()}
+
+
+def create_tag(manifest: Manifest, name: str, version: int) -> None:
+    """Name a snapshot; a named one does not expire."""
+    at(manifest, version)
+    if name in tags(manifest):
+        raise TableTagAlreadyExistsError(f"there is a tag {name!r} already")
+    handle = manifest.snapshot().handle
+    assert handle is not None
+    with storage_errors("tag __manifest", manifest.root):
+        handle.tags.create(name, version)
+
+
+def delete_tag(manifest: Manifest, name: str) -> None:
+    """Take a name away; the snapshot stays until it expires."""
+    if name not in tags(manifest):
+        raise TableTagNotFoundError(f"there is no tag {name!r}")
+    handle = manifest.snapshot().handle
+    assert handle is not None
+    with storage_errors("delete a tag of __manifest", manifest.root):
+        handle.tags.delete(name)

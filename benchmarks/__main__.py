@@ -7,7 +7,7 @@ import sys
 
 from benchmarks.report import Report
 
-ALL = ("catalog",)
+ALL = ("catalog", "hashing", "pruning")
 
 
 def main() -> None:

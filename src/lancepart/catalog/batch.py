@@ -87,8 +87,7 @@ def _declare(catalog: Catalog, request: DeclareTableRequest) -> Step:
     snapshot = catalog.snapshot()
     lifecycle.refuse_existing(catalog, snapshot, path)
     location = lifecycle.declared_location(catalog, snapshot, path, request.location)
-    marker = f"{location}/{directories.RESERVED}"
-    if not catalog.files.put_new(marker):
+    if not directories.reserve(catalog, location):
         raise ConcurrentModificationError(f"table {shown(path)} is being created by another writer at this moment")
     properties = dict(request.properties or {})
     row = Row(

@@ -92,6 +92,14 @@ def _counts(found: State) -> bool:
     return found in (State.DECLARED, State.CREATED)
 
 
+def reserve(catalog: Catalog, location: str) -> bool:
+    """Mark a directory as that of a declared table; say whether no other writer had done so."""
+    try:
+        return catalog.files.claim(f"{location}/{RESERVED}")
+    except FileNotFoundError:
+        return False
+
+
 def unreserve(catalog: Catalog, location: str) -> None:
     """Take the mark of a declaration away, and the directory if nothing else is in it."""
     catalog.files.delete(f"{location}/{RESERVED}")

@@ -45,7 +45,7 @@ def declare(catalog: Catalog, request: DeclareTableRequest) -> DeclareTableRespo
     properties = dict(request.properties or {})
     _refuse_unkept(catalog, properties)
     location = declared_location(catalog, snapshot, path, request.location)
-    if not catalog.files.put_new(f"{location}/{directories.RESERVED}"):
+    if not directories.reserve(catalog, location):
         raise ConcurrentModificationError(f"table {shown(path)} is being created by another writer at this moment")
     if catalog.manifest_enabled:
         row = Row(

@@ -202,4 +202,4 @@ def _in_order(tasks: Sequence[LeafTask]) -> Iterator[Any]:
 
 
 def _is_count(limit: Any) -> bool:
-    return limit is None or (isinstance(limit, Integral) and not isinstance(limit, bool) and int(limit) >= 0)
+    return limit is None or (not isinstance(limit, bool) and isinstance(limit, Integral) and int(limit) >= 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -65,6 +66,11 @@ class Files:
         except (ExistsError, FileExistsError):
             return False
         return True
+
+    def claim(self, path: str) -> bool:
+        """Write a file of one's own only if there is none; a repeated request that meets its own success has won."""
+        token = uuid.uuid4().hex.encode()
+        return self.put_new(path, token) or self.read(path) == token
 
     def delete(self, path: str) -> bool:
         """Remove a file; say whether it was there, as far as the store tells."""

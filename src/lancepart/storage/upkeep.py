@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 INDICES = {"object_id": "BTREE", "object_type": "BITMAP", "base_objects": "LABEL_LIST"}
 PARTITION_VALUES = "partition_field_"
 MANY_ROWS = 10_000
-EVERY = 16
-FRAGMENTS = 20
-NEWEST_LEFT_ALONE = 4
+EVERY = 8
+FRAGMENTS = 8
+NEWEST_LEFT_ALONE = 1
 INDEX_EVERY = 128
 CLEAN_EVERY = 512
 KEEP = timedelta(hours=2)

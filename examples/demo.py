@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date, timedelta
 
 import lance
 import pyarrow as pa
@@ -21,7 +22,56 @@ import lancepart as lp
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
+        table_at_work(f"{folder}/events")
         catalog_at_work(f"{folder}/catalog")
+
+
+def table_at_work(root: str) -> None:
+    title("A partitioned table: one Lance table a year and country")
+    schema = pa.schema(
+        [("id", pa.int64()), ("event_date", pa.date32()), ("country", pa.string()), ("amount", pa.float64())]
+    )
+    events = lp.create_table(root, schema, partition_by=["year(event_date)", "country"])
+    first = events.append(days(date(2024, 12, 30), 5))
+    say(f"{events.scan().count()} rows in {len(events.scan().plan().leaves)} partitions, snapshot {first}")
+
+    title("A filter reads only the partitions that can match")
+    where = "event_date >= DATE '2025-01-01' AND country = 'US'"
+    print(events.scan(where, columns=["id"]).explain())
+
+    title("Several changes, one commit")
+    with events.transaction() as tx:
+        tx.update({"amount": "amount * 2"}, "country = 'FR'")
+        tx.delete("country = 'DE'")
+        tx.append(days(date(2026, 1, 1), 2))
+    say(
+        f"now {events.scan().count()} rows; as of snapshot {first} still {lp.open_table(root, version=first).scan().count()}"
+    )
+    changes = events.changes(first).group_by("_change").aggregate([([], "count_all")]).to_pylist()
+    say("changes since: " + ", ".join(f"{row['_change']} {row['count_all']} rows" for row in sorted(changes, key=str)))
+
+    title("Next year's partitioning, without rewriting history")
+    events.update_spec(["event_date"])
+    events.rename_column("country", "land")
+    events.append(pa.table({"id": [900], "event_date": [date(2026, 1, 2)], "land": ["US"]}))
+    found = events.scan("event_date = DATE '2026-01-02'")
+    say(
+        f"{found.count()} rows of 2026-01-02, from leaves of spec {sorted({leaf.spec_id for leaf in found.plan().leaves})}"
+    )
+    for row in events.inspect.specs().to_pylist():
+        say(f"spec v{row['spec_id']}: {row['transform']}({row['source']}) as {row['field_id']}")
+
+
+def days(start: date, count: int) -> pa.Table:
+    rows = [(start + timedelta(days=n), country) for n in range(count) for country in ("US", "FR", "DE")]
+    return pa.table(
+        {
+            "id": range(len(rows)),
+            "event_date": [day for day, _ in rows],
+            "country": [country for _, country in rows],
+            "amount": [10.0] * len(rows),
+        }
+    )
 
 
 def catalog_at_work(root: str) -> None:

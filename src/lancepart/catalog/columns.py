@@ -30,7 +30,7 @@ from lance_namespace_urllib3_client.models import JsonArrowDataType, TagContents
 
 from lancepart.catalog import requests
 from lancepart.catalog.context import Catalog, shown
-from lancepart.catalog.data import field_at, opened, require_columns
+from lancepart.catalog.data import changing, field_at, opened, require_columns
 from lancepart.errors import (
     InvalidInputError,
     TableTagAlreadyExistsError,
@@ -48,7 +48,7 @@ def add(catalog: Catalog, namespace: Any, request: AlterTableAddColumnsRequest) 
         if entry.expression is None or entry.virtual_column is not None or entry.computed is not None:
             raise UnsupportedOperationError(f"column {entry.name!r}: only columns with an SQL expression can be added")
         expressions[entry.name] = entry.expression
-    with opened(catalog, namespace, request, "add columns to") as (dataset, located):
+    with changing(catalog, namespace, request, "add columns to") as (dataset, located):
         taken = [name for name in expressions if name in dataset.schema.names]
         if taken:
             raise InvalidInputError(f"table {shown(located.path)} already has a column {taken[0]!r}")
@@ -70,7 +70,7 @@ def alter(catalog: Catalog, namespace: Any, request: AlterTableAlterColumnsReque
         if entry.data_type is not None:
             change["data_type"] = type_from_json(JsonArrowDataType.model_validate(entry.data_type))
         changes.append(change)
-    with opened(catalog, namespace, request, "alter columns of") as (dataset, located):
+    with changing(catalog, namespace, request, "alter columns of") as (dataset, located):
         require_columns(dataset, located, [change["path"] for change in changes])
         dataset.alter_columns(*changes)
         return AlterTableAlterColumnsResponse(version=dataset.version)
@@ -78,7 +78,7 @@ def alter(catalog: Catalog, namespace: Any, request: AlterTableAlterColumnsReque
 
 def drop(catalog: Catalog, namespace: Any, request: AlterTableDropColumnsRequest) -> AlterTableDropColumnsResponse:
     """Remove columns."""
-    with opened(catalog, namespace, request, "drop columns of") as (dataset, located):
+    with changing(catalog, namespace, request, "drop columns of") as (dataset, located):
         require_columns(dataset, located, list(request.columns))
         dataset.drop_columns(list(request.columns))
         return AlterTableDropColumnsResponse(version=dataset.version)
@@ -88,7 +88,7 @@ def update_schema_metadata(
     catalog: Catalog, namespace: Any, request: UpdateTableSchemaMetadataRequest
 ) -> UpdateTableSchemaMetadataResponse:
     """Set entries of the schema's metadata."""
-    with opened(catalog, namespace, request, "set schema metadata of") as (dataset, _):
+    with changing(catalog, namespace, request, "set schema metadata of") as (dataset, _):
         return UpdateTableSchemaMetadataResponse(metadata=dataset.update_schema_metadata(dict(request.metadata or {})))
 
 
@@ -96,7 +96,7 @@ def update_field_metadata(
     catalog: Catalog, namespace: Any, request: UpdateFieldMetadataRequest
 ) -> UpdateFieldMetadataResponse:
     """Set entries of fields' metadata; a value of ``None`` removes one."""
-    with opened(catalog, namespace, request, "set field metadata of") as (dataset, located):
+    with changing(catalog, namespace, request, "set field metadata of") as (dataset, located):
         require_columns(dataset, located, [update.path for update in request.updates])
         fields: dict[str, dict[str, str]] = {}
         for update in request.updates:
@@ -131,7 +131,7 @@ def tag_version(catalog: Catalog, namespace: Any, request: GetTableTagVersionReq
 
 def create_tag(catalog: Catalog, namespace: Any, request: CreateTableTagRequest) -> CreateTableTagResponse:
     """Name a version."""
-    with opened(catalog, namespace, request, "tag") as (dataset, located):
+    with changing(catalog, namespace, request, "tag") as (dataset, located):
         if request.tag in dataset.tags.list():
             raise TableTagAlreadyExistsError(f"table {shown(located.path)} already has a tag {request.tag!r}")
         _require_version(dataset, located, request.version)
@@ -141,7 +141,7 @@ def create_tag(catalog: Catalog, namespace: Any, request: CreateTableTagRequest)
 
 def update_tag(catalog: Catalog, namespace: Any, request: UpdateTableTagRequest) -> UpdateTableTagResponse:
     """Let a tag stand for another version."""
-    with opened(catalog, namespace, request, "move a tag of") as (dataset, located):
+    with changing(catalog, namespace, request, "move a tag of") as (dataset, located):
         if request.tag not in dataset.tags.list():
             raise TableTagNotFoundError(f"table {shown(located.path)} has no tag {request.tag!r}")
         _require_version(dataset, located, request.version)
@@ -151,7 +151,7 @@ def update_tag(catalog: Catalog, namespace: Any, request: UpdateTableTagRequest)
 
 def delete_tag(catalog: Catalog, namespace: Any, request: DeleteTableTagRequest) -> DeleteTableTagResponse:
     """Remove a tag; the version stays."""
-    with opened(catalog, namespace, request, "delete a tag of") as (dataset, located):
+    with changing(catalog, namespace, request, "delete a tag of") as (dataset, located):
         if request.tag not in dataset.tags.list():
             raise TableTagNotFoundError(f"table {shown(located.path)} has no tag {request.tag!r}")
         dataset.tags.delete(request.tag)

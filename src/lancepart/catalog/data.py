@@ -57,6 +57,16 @@ def opened(
         raise InvalidInputError(str(error)) from None
 
 
+@contextmanager
+def changing(
+    catalog: Catalog, namespace: Any, request: Any, action: str, version: int | str | None = None
+) -> Iterator[tuple[Any, Located]]:
+    """The same for an operation that changes the table, which a leaf of a partitioned table does not take."""
+    with opened(catalog, namespace, request, action, version) as (dataset, located):
+        tables.refuse_published(located)
+        yield dataset, located
+
+
 def require_columns(dataset: Any, located: Located, columns: list[str]) -> None:
     """Refuse columns that the table does not have."""
     for column in columns:
@@ -88,7 +98,7 @@ def insert(catalog: Catalog, namespace: Any, request: InsertIntoTableRequest, bo
     """Append rows, or replace all rows, in one commit."""
     mode = requests.mode(request.mode, ["append", "overwrite"], what="InsertIntoTable mode")
     data = read_ipc(body).read_all()
-    with opened(catalog, namespace, request, "insert into") as (dataset, _):
+    with changing(catalog, namespace, request, "insert into") as (dataset, _):
         dataset.insert(data, mode=mode)
         return InsertIntoTableResponse(num_inserted_rows=data.num_rows, version=dataset.version)
 
@@ -100,7 +110,7 @@ def merge_insert(
     if not request.on:
         raise InvalidInputError("MergeInsertIntoTable needs the columns to match on")
     data = read_ipc(body).read_all()
-    with opened(catalog, namespace, request, "merge into") as (dataset, located):
+    with changing(catalog, namespace, request, "merge into") as (dataset, located):
         require_columns(dataset, located, list(request.on))
         builder = dataset.merge_insert(list(request.on))
         if request.when_matched_update_all or request.when_matched_update_all_filt:
@@ -135,7 +145,7 @@ def update(catalog: Catalog, namespace: Any, request: UpdateTableRequest) -> Upd
         updates[column] = expression
     if not updates:
         raise InvalidInputError("UpdateTable needs at least one column to set")
-    with opened(catalog, namespace, request, "update") as (dataset, located):
+    with changing(catalog, namespace, request, "update") as (dataset, located):
         require_columns(dataset, located, list(updates))
         done = dataset.update(updates, where=request.predicate)
         return UpdateTableResponse(updated_rows=done["num_rows_updated"], version=dataset.version)
@@ -145,14 +155,14 @@ def delete(catalog: Catalog, namespace: Any, request: DeleteFromTableRequest) ->
     """Delete the rows that match."""
     if not request.predicate.strip():
         raise InvalidInputError("DeleteFromTable needs a predicate; 'true' deletes all rows")
-    with opened(catalog, namespace, request, "delete from") as (dataset, _):
+    with changing(catalog, namespace, request, "delete from") as (dataset, _):
         dataset.delete(request.predicate)
         return DeleteFromTableResponse(version=dataset.version)
 
 
 def restore(catalog: Catalog, namespace: Any, request: RestoreTableRequest) -> RestoreTableResponse:
     """Make an older version the latest one again, as a new version."""
-    with opened(catalog, namespace, request, "restore", request.version) as (dataset, _):
+    with changing(catalog, namespace, request, "restore", request.version) as (dataset, _):
         dataset.restore()
         return RestoreTableResponse()
 

@@ -21,7 +21,7 @@ from lance_namespace_urllib3_client.models import FragmentStats, FragmentSummary
 
 from lancepart.catalog import requests
 from lancepart.catalog.context import Catalog, shown
-from lancepart.catalog.data import opened, require_columns
+from lancepart.catalog.data import changing, opened, require_columns
 from lancepart.errors import InvalidInputError, TableIndexAlreadyExistsError, TableIndexNotFoundError
 
 _SCALAR = {"BTREE", "BITMAP", "LABEL_LIST", "NGRAM", "ZONEMAP", "BLOOMFILTER", "INVERTED", "FTS"}
@@ -44,7 +44,7 @@ def create(catalog: Catalog, namespace: Any, request: CreateTableIndexRequest) -
         raise InvalidInputError(
             f"index type {request.index_type!r} is unknown: use {', '.join(sorted(_SCALAR | _VECTOR))}"
         )
-    with opened(catalog, namespace, request, "index") as (dataset, located):
+    with changing(catalog, namespace, request, "index") as (dataset, located):
         require_columns(dataset, located, [request.column])
         name = request.name or f"{request.column}_idx"
         if any(index.name == name for index in dataset.describe_indices()):
@@ -122,7 +122,7 @@ def describe_stats(
 
 def drop(catalog: Catalog, namespace: Any, request: DropTableIndexRequest) -> DropTableIndexResponse:
     """Remove an index."""
-    with opened(catalog, namespace, request, "drop an index of") as (dataset, located):
+    with changing(catalog, namespace, request, "drop an index of") as (dataset, located):
         dataset.drop_index(_require(dataset, located, request.index_name).name)
         return DropTableIndexResponse()
 

@@ -311,6 +311,7 @@ def _register_v1(catalog: Catalog, path: tuple[str, ...], location: str) -> Regi
 def deregister(catalog: Catalog, request: DeregisterTableRequest) -> DeregisterTableResponse:
     """Forget a table and keep its data."""
     located = tables.locate(catalog, request.id)
+    tables.refuse_published(located)
     _forget(catalog, located, dropped=False)
     return DeregisterTableResponse(
         id=list(located.path), location=catalog.root.uri_of(located.location), properties=located.properties
@@ -324,6 +325,7 @@ def drop(catalog: Catalog, request: DropTableRequest) -> DropTableResponse:
     located = tables.find(catalog, snapshot, path) or _hidden(catalog, snapshot, path)
     if located is None:
         located = tables.require(catalog, snapshot, path)
+    tables.refuse_published(located)
     if located.row is None:
         if catalog.manifest_enabled:
             directories.hide(catalog, located.location, dropped=True)

@@ -26,6 +26,7 @@ from lancepart.errors import (
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
+    UnsupportedOperationError,
 )
 from lancepart.model.ids import check_path, object_id
 from lancepart.storage.rows import NAMESPACE, Change, Row, Update, dump_metadata, now
@@ -56,7 +57,7 @@ def create(catalog: Catalog, request: CreateNamespaceRequest) -> CreateNamespace
             return Change(), (found.metadata or {}, [])
         if mode == "create" or found.object_type != NAMESPACE:
             raise NamespaceAlreadyExistsError(f"{found.object_type} {shown(path)} already exists")
-        inside = snapshot.below(identifier)
+        inside = _droppable(snapshot.below(identifier))
         fresh = {"metadata": dump_metadata(properties) if properties else None, "created_at": row.created_at}
         return Change(
             updates=(Update(object_id=identifier, values=fresh),),
@@ -138,11 +139,22 @@ def drop(catalog: Catalog, request: DropNamespaceRequest) -> DropNamespaceRespon
             raise NamespaceNotEmptyError(
                 f"namespace {shown(path)} is not empty, it holds {inside[0].object_id!r}: drop that first, or cascade"
             )
+        _droppable(inside)
         return Change(deletes=(identifier, *(child.object_id for child in inside))), (row.metadata, inside)
 
     properties, dropped = catalog.manifest.transact(plan)
     directories.delete_tables(catalog, dropped)
     return DropNamespaceResponse(properties=as_properties(properties) if properties is not None else None)
+
+
+def _droppable(rows: list[Row]) -> list[Row]:
+    """Refuse to drop leaves of a partitioned table from under its transactions."""
+    for row in rows:
+        if row.columns.get("read_version") is not None:
+            raise UnsupportedOperationError(
+                f"{row.object_id!r} belongs to a partitioned table: delete through lancepart.open_table instead"
+            )
+    return rows
 
 
 def set_root_properties(catalog: Catalog, values: Mapping[str, str | None]) -> dict[str, str]:

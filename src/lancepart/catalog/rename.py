@@ -35,6 +35,7 @@ def rename(catalog: Catalog, request: RenameTableRequest) -> RenameTableResponse
         raise InvalidInputError(f"table {shown(path)} has that name already")
     snapshot = catalog.snapshot()
     located = tables.require(catalog, snapshot, path)
+    tables.refuse_published(located)
     _refuse_taken(catalog, snapshot, target)
     if located.row is None:
         located = _adopted(catalog, path)

@@ -221,17 +221,29 @@ def of_staged_row(table: Located, row: Row, version: int) -> Staged:
 
 
 def of_row(catalog: Catalog, table: Located, row: Row) -> TableVersion:
-    """What a finished version's row says."""
+    """What a finished version's row says; one that a transaction published stands in a detached manifest."""
     details = row.metadata or {}
-    path = details.get("manifest_path")
+    path = details.get("manifest_path") or f"{table.location}/{DIRECTORY}/{_published_name(row)}"
+    kept = details.get("metadata")
     return TableVersion(
         version=number(row),
-        manifest_path=store_path(catalog, path if path else f"{table.location}/{DIRECTORY}"),
+        manifest_path=store_path(catalog, path),
         manifest_size=details.get("manifest_size"),
         e_tag=details.get("e_tag"),
-        timestamp_millis=details.get("timestamp_millis"),
-        metadata=details.get("metadata"),
+        timestamp_millis=details.get("timestamp_millis") or _millis(row),
+        metadata=kept if isinstance(kept, dict) else None,
     )
+
+
+def _published_name(row: Row) -> str:
+    version = row.columns.get("read_version")
+    if version is None:
+        return NamingScheme.V2.file_name(number(row))
+    return f"d{version}.manifest" if int(version) >> 63 else NamingScheme.V2.file_name(int(version))
+
+
+def _millis(row: Row) -> int | None:
+    return None if row.created_at is None else int(row.created_at.timestamp() * 1000)
 
 
 def pointer(row: Row, staged: Staged, final: TableVersion) -> Update:

@@ -26,6 +26,7 @@ from lancepart.errors import (
     TableNotFoundError,
     TableTagNotFoundError,
     TableVersionNotFoundError,
+    UnsupportedOperationError,
 )
 from lancepart.model.ids import check_path, object_id
 from lancepart.model.schema import schema_to_json
@@ -48,6 +49,11 @@ class Located:
     def identifier(self) -> str:
         """The table's ``__manifest`` key."""
         return object_id(self.path)
+
+    @property
+    def is_published(self) -> bool:
+        """Whether it is a leaf of a partitioned table, whose versions that table's transactions publish."""
+        return self.row is not None and self.row.columns.get("read_version") is not None
 
     @property
     def properties(self) -> dict[str, str]:
@@ -95,6 +101,14 @@ def require_parent(catalog: Catalog, snapshot: Snapshot, path: Sequence[str]) ->
     return (object_id(parent),) if parent else ()
 
 
+def refuse_published(table: Located) -> None:
+    """A leaf of a partitioned table comes, changes and goes with that table's transactions only."""
+    if table.is_published:
+        raise UnsupportedOperationError(
+            f"table {shown(table.path)} is a leaf of a partitioned table: write through lancepart.open_table instead"
+        )
+
+
 def locate(catalog: Catalog, request_id: Sequence[str] | None) -> Located:
     """The table that a request names, as of now."""
     return require(catalog, catalog.snapshot(), check_path(request_id, what="table"))
@@ -105,6 +119,8 @@ def open_table(catalog: Catalog, namespace: Any, located: Located, version: int 
     try:
         if located.managed:
             return open_managed(catalog.root, namespace, located.path, version)
+        if located.is_published and version is None:
+            version = located.row.columns["read_version"] if located.row is not None else None
         return open_dataset(catalog.root, located.location, version)
     except (MissingError, FileNotFoundError):
         pass

@@ -40,6 +40,7 @@ def create(catalog: Catalog, request: CreateTableVersionRequest) -> CreateTableV
     """Make a staged manifest the next version of a table, unless that version exists."""
     requests.refuse_branch(request.branch)
     located = tables.locate(catalog, request.id)
+    tables.refuse_published(located)
     staged = staging.read(catalog, located, request)
     if not located.managed:
         return CreateTableVersionResponse(version=staging.finalize_new(catalog, staged))
@@ -53,6 +54,8 @@ def batch_create(catalog: Catalog, request: BatchCreateTableVersionsRequest) -> 
     for entry in entries:
         requests.refuse_branch(entry.branch)
     located = [tables.locate(catalog, entry.id) for entry in entries]
+    for table in located:
+        tables.refuse_published(table)
     staged = [staging.read(catalog, table, entry) for table, entry in zip(located, entries, strict=True)]
     _refuse_repeated(staged)
     if len({item.table.managed for item in staged}) > 1:
@@ -147,7 +150,7 @@ def describe(catalog: Catalog, namespace: Any, request: DescribeTableVersionRequ
     if number is None or number not in timeline.numbers:
         raise TableVersionNotFoundError(f"table {shown(timeline.table.path)} has no version {number}")
     version = timeline.versions([number])[0]
-    if not timeline.table.managed:
+    if not timeline.table.managed and not timeline.table.is_published:
         dataset = tables.open_table(catalog, namespace, timeline.table, number)
         version.metadata = {key: str(value) for key, value in dataset.get_version()["metadata"].items()}
     return DescribeTableVersionResponse(version=version)
@@ -171,10 +174,10 @@ class Timeline:
     @classmethod
     def at(cls, catalog: Catalog, snapshot: Snapshot, table: Located) -> Timeline:
         """Read which versions a table has in a snapshot."""
-        if table.managed:
+        if table.managed or table.is_published:
             numbers = [int(item.rsplit("$", 1)[-1]) for item in snapshot.ids(table.identifier, TABLE_VERSION)]
             first = min(numbers, default=None)
-            if first != 1:
+            if first != 1 and not table.is_published:
                 older = (item.version for item in staging.files(catalog, table))
                 numbers += [number for number in older if first is None or number < first]
         else:
@@ -183,7 +186,7 @@ class Timeline:
 
     def versions(self, numbers: Sequence[int]) -> list[TableVersion]:
         """What is known of some versions; those still staged are finished first."""
-        rows = self.rows(numbers) if self.table.managed else {}
+        rows = self.rows(numbers) if self.table.managed or self.table.is_published else {}
         found = {}
         if len(rows) < len(numbers):
             found = {item.version: item for item in staging.files(self.catalog, self.table)}
@@ -205,6 +208,7 @@ def batch_delete(catalog: Catalog, request: BatchDeleteTableVersionsRequest) -> 
     requests.refuse_branch(request.branch)
     snapshot = catalog.snapshot()
     located = tables.require(catalog, snapshot, check_path(request.id, what="table"))
+    tables.refuse_published(located)
     numbers = chosen_versions(catalog, snapshot, located, request)
     staging.delete_files(catalog, located, numbers)
     if located.managed and numbers:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from lancepart.commit.work import Work
+from lancepart.errors import TableVersionNotFoundError
 from lancepart.layout.leaves import partition_column
 from lancepart.layout.metadata import READ_VERSION, TableMetadata
 from lancepart.model.spec import PartitionSpec
+from lancepart.storage import history
+from lancepart.storage.manifest import Manifest
 from lancepart.storage.rows import NAMESPACE, TABLE, TABLE_VERSION, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
 
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from lancepart.commit.transaction import Transaction
 
 FENCE = "lancepart.fence"
+OLDEST = "lancepart.oldest"
 
 
 def of_works(transaction: Transaction, snapshot: Snapshot, works: Sequence[Work]) -> Change:
@@ -113,11 +118,25 @@ def fence_value(snapshot: Snapshot, metadata: TableMetadata) -> str | None:
     return None if row is None else (row.metadata or {}).get(FENCE)
 
 
-def fence(transaction: Transaction, snapshot: Snapshot) -> Change:
-    """Write the fence, so that two such commits never both win unseen."""
-    identifier = fence_id(transaction.metadata)
+def with_mark(change: Change, snapshot: Snapshot, metadata: TableMetadata, mark: Mapping[str, Any]) -> Change:
+    """A change that also writes the fence's row, so that two such commits never both win unseen."""
+    identifier = fence_id(metadata)
     row = snapshot.row(identifier)
-    if row is None:
-        return Change()
-    details = {**(row.metadata or {}), FENCE: transaction.id}
-    return Change(updates=(Update(object_id=identifier, values={"metadata": dump_metadata(details)}),))
+    if row is not None:
+        details = dump_metadata({**(row.metadata or {}), **mark})
+        return change + Change(updates=(Update(object_id=identifier, values={"metadata": details}),))
+    fresh = Row(object_id=identifier, object_type=NAMESPACE, metadata=mark, created_at=now())
+    others = tuple(item for item in change.inserts if item.object_id != identifier)
+    return replace(change, inserts=(fresh, *others))
+
+
+def oldest(snapshot: Snapshot, metadata: TableMetadata) -> int:
+    """The snapshot before which all may be gone that no tag names."""
+    row = snapshot.row(fence_id(metadata))
+    return 0 if row is None else int((row.metadata or {}).get(OLDEST, 0))
+
+
+def refuse_expired(manifest: Manifest, snapshot: Snapshot, metadata: TableMetadata, version: int) -> None:
+    """Refuse to depend on a snapshot whose files ``expire`` may be removing."""
+    if version < oldest(snapshot, metadata) and version not in history.tags(manifest).values():
+        raise TableVersionNotFoundError(f"snapshot {version} has expired")

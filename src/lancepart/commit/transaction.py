@@ -6,15 +6,18 @@ import getpass
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 from lancepart.commit import rows, verbs
-from lancepart.commit.work import Work
-from lancepart.errors import CommitConflictError, InvalidInputError, LanceNamespaceError, UnsupportedOperationError
+from lancepart.commit.reads import Read, refuse_changed
+from lancepart.commit.work import StaleReadError, Work
+from lancepart.errors import InvalidInputError, LanceNamespaceError, UnsupportedOperationError
 from lancepart.layout import create
 from lancepart.layout.leaves import DATASET, Leaf, Stats, as_leaves, candidates, partition_column
 from lancepart.layout.metadata import STRONG, TableMetadata
@@ -37,10 +40,6 @@ THREADS = 8
 _MOST_LISTED = 200
 
 
-class StaleReadError(CommitConflictError):
-    """What the transaction read was changed before it could commit; doing it again may succeed."""
-
-
 @dataclass
 class Transaction:
     """Reads one snapshot and its own writes; nothing of it is visible to others before ``commit``."""
@@ -56,7 +55,9 @@ class Transaction:
         self.snapshot: Snapshot = self.manifest.snapshot()
         self.metadata: TableMetadata = create.load(self.manifest, self.snapshot)
         self.works: dict[str, Work] = {}
-        self.reads: list[tuple[Predicate | None, Plan]] = []
+        self.reads: list[Read] = []
+        self.needs: int | None = None
+        self.known: list[str] = []
         self.fenced = False
         self.closed = False
         self.user = who()
@@ -77,10 +78,25 @@ class Transaction:
         scan = Scan.of(self.manifest.root, self.snapshot, self.metadata, where, columns, limit)
         return replace(scan, planned=self.plan(scan.predicate))
 
-    def plan(self, predicate: Predicate | None) -> Plan:
-        """The leaves to read for a filter, each at the transaction's own version of it."""
+    @property
+    def all_specs(self) -> frozenset[int]:
+        """The ids of all specs."""
+        return frozenset(spec.id for spec in self.metadata.specs)
+
+    @property
+    def older_specs(self) -> frozenset[int]:
+        """The ids of the specs that rows are no longer written under, except by who does not know of the newest."""
+        return self.all_specs - {self.spec.id}
+
+    def plan(self, predicate: Predicate | None, *, binding: frozenset[int] | None = None) -> Plan:
+        """The leaves to read for a filter, each at the transaction's own version of it.
+
+        Leaves of the specs that ``binding`` names must be the same when the transaction commits, whatever its
+        isolation; that it is given at all means that the specs must be.
+        """
         planned = planner.plan(self.snapshot, self.metadata, predicate)
-        self.reads.append((predicate, planned))
+        bound = self.all_specs if self.isolation == SERIALIZABLE else binding
+        self.reads.append(Read(predicate=predicate, plan=planned, binding=bound))
         leaves = [
             self.works[leaf.object_id].as_leaf() if leaf.object_id in self.works else leaf for leaf in planned.leaves
         ]
@@ -89,28 +105,40 @@ class Transaction:
 
     def append(self, data: Any) -> None:
         """Add rows."""
-        self._check_open()
-        verbs.append(self, data)
+        with self._whole():
+            verbs.append(self, data)
 
     def overwrite(self, data: Any, where: str | None = None) -> None:
         """Replace the partitions that the data touches, or the rows that a filter matches."""
-        self._check_open()
-        verbs.overwrite(self, data, where)
+        with self._whole():
+            verbs.overwrite(self, data, where)
 
     def delete(self, where: str) -> None:
         """Remove the rows that match."""
-        self._check_open()
-        verbs.delete(self, where)
+        with self._whole():
+            verbs.delete(self, where)
 
     def update(self, set: Mapping[str, str], where: str | None = None) -> None:
         """Set columns to SQL expressions in the rows that match."""
-        self._check_open()
-        verbs.update(self, set, where)
+        with self._whole():
+            verbs.update(self, set, where)
 
     def upsert(self, data: Any, on: Sequence[str]) -> None:
         """Replace the rows that have the same key, and add the others."""
+        with self._whole():
+            verbs.upsert(self, data, on)
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """Let a change that fails change nothing, so that the transaction can go on without it."""
         self._check_open()
-        verbs.upsert(self, data, on)
+        before = {key: copy(work) for key, work in self.works.items()}
+        try:
+            yield
+        except BaseException:
+            if not self.weak:
+                self.works = before
+            raise
 
     def task(self, item: Leaf, predicate: Predicate | None, columns: Iterable[str]) -> LeafTask:
         """What to read of a leaf."""
@@ -118,9 +146,9 @@ class Transaction:
             root=self.manifest.root, metadata=self.metadata, leaf=item, columns=tuple(columns), predicate=predicate
         )
 
-    def delete_matching(self, predicate: Predicate | None) -> None:
-        """Remove the rows that a filter matches; a leaf all of whose rows match is emptied without being read."""
-        planned = self.plan(predicate)
+    def delete_matching(self, predicate: Predicate | None, *, binding: frozenset[int] | None = None) -> None:
+        """Remove the rows that a filter matches."""
+        planned = self.plan(predicate, binding=binding)
         found = self.over(planned.leaves, lambda item: reading.matching_addresses(self.task(item, predicate, ())))
         for item, addresses in zip(planned.leaves, found, strict=True):
             if len(addresses):
@@ -224,18 +252,20 @@ class Transaction:
         now = create.load(self.manifest, snapshot)
         if self.fenced and rows.fence_value(snapshot, self.metadata) != fence:
             raise StaleReadError("another writer changed what this one depends on")
-        self._check_reads(snapshot, now)
+        if self.needs is not None:
+            rows.refuse_expired(self.manifest, snapshot, self.metadata, self.needs)
+        if snapshot.version != self.snapshot.version:
+            refuse_changed(self.reads, self.metadata, snapshot, now)
         current = self._current(snapshot, changed)
         for work in changed:
             work.rebase(current.get(work.object_id) or current.get((work.spec_id, work.key)))
         change = rows.of_works(self, snapshot, changed)
-        if self.fenced or any(work.is_new for work in changed) or self.isolation == SERIALIZABLE:
-            change += rows.fence(self, snapshot)
-        if self.isolation == SERIALIZABLE:
-            mine = {work.object_id for work in changed}
-            read = {leaf.object_id for _, planned in self.reads for leaf in planned.leaves}
-            change += Change(touches=tuple(sorted(read - mine)))
-        return change, None
+        binding = self.isolation == SERIALIZABLE or any(read.binding for read in self.reads) or self.needs is not None
+        if self.fenced or binding or any(work.is_new for work in changed):
+            change = rows.with_mark(change, snapshot, self.metadata, {rows.FENCE: self.id})
+        mine = {work.object_id for work in changed}
+        read = {leaf.object_id for each in self.reads for leaf in each.bound}
+        return change + Change(touches=tuple(sorted(read - mine))), None
 
     def _current(self, snapshot: Snapshot, changed: list[Work]) -> dict[Any, Leaf]:
         """The leaves as they are published now, by id and by values."""
@@ -253,32 +283,10 @@ class Transaction:
                 found |= {item.object_id: item for item in as_leaves(snapshot, spec, table, self.metadata)}
         return found
 
-    def _check_reads(self, snapshot: Snapshot, now: TableMetadata) -> None:
-        """Under serializable isolation nothing that was read may have changed, new partitions included."""
-        if self.isolation != SERIALIZABLE or snapshot.version == self.snapshot.version:
-            return
-        for predicate, before in self.reads:
-            if now.schema != self.metadata.schema:
-                raise StaleReadError("the table's schema was changed by another writer")
-            after = planner.plan(snapshot, now, predicate)
-            seen = {leaf.object_id: leaf.read_version for leaf in before.leaves}
-            changed = {leaf.object_id for leaf in after.leaves if seen.pop(leaf.object_id, -1) != leaf.read_version}
-            if changed or seen:
-                raise StaleReadError(
-                    "partitions that were read were changed by another writer",
-                    partitions=tuple(sorted(changed | set(seen))),
-                )
-
     def _publish_new_leaves(self, works: list[Work]) -> None:
-        written: list[str] = []
         for work in works:
-            try:
-                self._publish_new_leaf(work)
-            except LanceNamespaceError as error:
-                done = ", ".join(written) or "none"
-                message = f"partition {work.object_id!r} was not made known ({error}); made known so far: {done}"
-                raise type(error)(message) from error
-            written.append(work.object_id)
+            self._publish_new_leaf(work)
+            self.known.append(work.object_id)
 
     def _publish_new_leaf(self, work: Work) -> None:
         def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, Leaf | None]:
@@ -311,13 +319,27 @@ def perform(manifest: Manifest, operation: str, action: Callable[[Transaction], 
     deadline = time.monotonic() + RETRY_SECONDS
     while True:
         transaction = Transaction(manifest=manifest, operation=operation)
-        action(transaction)
         try:
-            return transaction.commit()
+            with _telling_what_was_written(transaction):
+                action(transaction)
+                return transaction.commit()
         except StaleReadError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(random.uniform(0, 0.05))
+
+
+@contextmanager
+def _telling_what_was_written(transaction: Transaction) -> Iterator[None]:
+    """In weak mode what failed halfway says how far it came."""
+    try:
+        yield
+    except LanceNamespaceError as error:
+        changed = [work.object_id for work in transaction.works.values() if work.is_changed and not work.is_new]
+        written = list(dict.fromkeys([*changed, *transaction.known]))
+        if not transaction.weak or not written:
+            raise
+        raise type(error)(f"{error}; partitions written so far: {', '.join(written)}") from error
 
 
 def who() -> str:

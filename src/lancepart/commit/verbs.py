@@ -21,6 +21,7 @@ from lancepart.write.route import Part, in_partitions, route
 
 if TYPE_CHECKING:
     from lancepart.commit.transaction import Transaction
+    from lancepart.commit.work import Work
 
 _MOST_KEYS = 1_000
 
@@ -34,10 +35,11 @@ def append(transaction: Transaction, data: Any) -> int:
     return count
 
 
-def add(transaction: Transaction, parts: Sequence[Part]) -> None:
-    """Add rows that are split by partition already."""
+def add(transaction: Transaction, parts: Sequence[Part]) -> list[Work]:
+    """Add rows that are split by partition already; what is done to each partition."""
     works = transaction.work_for(parts)
     transaction.over(list(zip(works, parts, strict=True)), lambda pair: pair[0].append([pair[1].rows]))
+    return works
 
 
 def delete(transaction: Transaction, where: str) -> None:
@@ -60,16 +62,16 @@ def overwrite(transaction: Transaction, data: Any, where: str | None) -> None:
         _replace_where(transaction, data, where)
         return
     chunks = list(batches(data, transaction.metadata.plain_schema))
-    parts = [part for chunk in chunks for part in route(chunk, transaction.metadata.schema, transaction.spec)]
-    keys = {part.key for part in parts}
-    _clear_partitions(transaction, keys)
-    for chunk in chunks:
-        add(transaction, list(route(chunk, transaction.metadata.schema, transaction.spec)))
+    routed = [list(route(chunk, transaction.metadata.schema, transaction.spec)) for chunk in chunks]
+    _clear_partitions(transaction, {part.key for parts in routed for part in parts})
+    for parts in routed:
+        for work in add(transaction, parts):
+            work.replaced = True
 
 
 def _clear_partitions(transaction: Transaction, keys: set[tuple[str, ...]]) -> None:
     """Remove what stands in some partitions of the newest spec, wherever older specs put it."""
-    planned = transaction.plan(None)
+    planned = transaction.plan(None, binding=transaction.older_specs)
     for item in planned.leaves:
         if item.spec_id == transaction.spec.id:
             if item.key in keys:
@@ -101,9 +103,10 @@ def _replace_where(transaction: Transaction, data: Any, where: str) -> None:
         if kept != chunk.num_rows:
             outside = chunk.num_rows - kept
             raise InvalidInputError(f"{outside} rows of the data do not match {where!r}, which is what they replace")
-    transaction.delete_matching(predicate)
-    for chunk in chunks:
-        add(transaction, list(route(chunk, transaction.metadata.schema, transaction.spec)))
+    routed = [list(route(chunk, transaction.metadata.schema, transaction.spec)) for chunk in chunks]
+    transaction.delete_matching(predicate, binding=transaction.all_specs)
+    for parts in routed:
+        add(transaction, parts)
 
 
 def update(transaction: Transaction, values: Mapping[str, str], where: str | None) -> None:
@@ -117,15 +120,18 @@ def update(transaction: Transaction, values: Mapping[str, str], where: str | Non
         raise InvalidInputError("update needs at least one column to set")
     predicate = filter_of(transaction, where)
     planned = transaction.plan(predicate)
-    changed = []
+    doomed, changed = [], []
     for item in planned.leaves:
         found = list(reading.with_addresses(transaction.task(item, predicate, metadata.schema.names)))
         if found:
             table = pa.Table.from_batches(found)
-            transaction.work_on(item).delete(table.column(ADDRESS).to_numpy())
-            changed.append(_set(table.drop_columns([ADDRESS]), values, metadata.plain_schema))
-    for table in changed:
-        add(transaction, list(route(table, metadata.schema, transaction.spec)))
+            doomed.append((item, table.column(ADDRESS).to_numpy()))
+            new = _set(table.drop_columns([ADDRESS]), values, metadata.plain_schema)
+            changed.append(list(route(new, metadata.schema, transaction.spec)))
+    for item, addresses in doomed:
+        transaction.work_on(item).delete(addresses)
+    for parts in changed:
+        add(transaction, parts)
 
 
 def _set(rows: Any, values: Mapping[str, str], schema: Any) -> Any:
@@ -169,8 +175,10 @@ def upsert(transaction: Transaction, data: Any, on: Sequence[str]) -> None:
         return
     rows = pa.concat_tables(chunks)
     index = KeyIndex.of(rows.select(list(on)))
+    parts = list(route(rows, metadata.schema, transaction.spec))
     transaction.fenced = transaction.fenced or not _key_decides_partition(transaction, on)
-    planned = transaction.plan(_key_filter(rows, on))
+    planned = transaction.plan(_key_filter(rows, on), binding=transaction.older_specs)
+    works = []
     for item in planned.leaves:
         doomed = [
             batch.column(ADDRESS).to_numpy()[index.contains(pa.Table.from_batches([batch]).select(list(on)))]
@@ -178,8 +186,10 @@ def upsert(transaction: Transaction, data: Any, on: Sequence[str]) -> None:
         ]
         addresses = np.concatenate(doomed) if doomed else np.array([], dtype=np.uint64)
         if len(addresses):
-            transaction.work_on(item).delete(addresses)
-    add(transaction, list(route(rows, metadata.schema, transaction.spec)))
+            works.append(transaction.work_on(item))
+            works[-1].delete(addresses)
+    for work in {id(work): work for work in [*works, *add(transaction, parts)]}.values():
+        work.keys = (*work.keys, (tuple(on), index))
 
 
 def _key_decides_partition(transaction: Transaction, on: Sequence[str]) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from lancepart.commit.keys import KeyIndex
 from lancepart.commit.leaves import prepared, stage_new_rows
 from lancepart.errors import CommitConflictError
 from lancepart.layout.columns import AS_BYTES, Matching, to_leaf_columns, to_table_columns
@@ -18,12 +20,17 @@ from lancepart.storage.leafdata import Difference
 from lancepart.storage.root import Root
 
 
+class StaleReadError(CommitConflictError):
+    """What the transaction read was changed before it could commit; doing it again may succeed."""
+
+
 @dataclass
 class Work:
     """One leaf in a transaction.
 
     ``leaf`` is what was published when the transaction began, ``None`` for a partition that it creates; ``head`` is the
-    private version that holds its changes, ``None`` while there is none.
+    private version that holds its changes, ``None`` while there is none; ``keys`` are those of upserts, none of which
+    another writer may have added meanwhile.
     """
 
     root: Root
@@ -43,6 +50,7 @@ class Work:
     pending: tuple[Any, ...] = ()
     ids: tuple[Any, ...] = ()
     schema: Any = None
+    keys: tuple[tuple[tuple[str, ...], KeyIndex], ...] = ()
 
     @property
     def is_new(self) -> bool:
@@ -61,7 +69,7 @@ class Work:
             spec_id=self.spec_id,
             location=self.location,
             key=self.key,
-            values=tuple(None if value.as_py() is None else str(value) for value in self.values),
+            values=self.leaf.values if self.leaf is not None else tuple(_text(value) for value in self.values),
             read_version=None if self.weak else self.head,
             number=self.leaf.number if self.leaf is not None else 0,
             stats=None if self.weak else self.stats,
@@ -136,6 +144,9 @@ class Work:
 
     def _move_into(self, winner: Leaf) -> None:
         """Another writer created the partition first: its leaf takes our rows."""
+        if self.replaced and not self.weak:
+            self._conflict("was made by another writer while its rows were being replaced")
+        self._refuse_same_keys(winner)
         rows = _rows(self.root, self.metadata, self.location, self.head)
         self.leaf, self.location, self.head, self.object_id = (
             winner,
@@ -145,6 +156,8 @@ class Work:
         )
         self.added, self.pending = 0, ()
         self.stats = self.measured()
+        if self.replaced:
+            self.clear()
         self.append([rows])
 
     def _redo_on(self, current: Leaf) -> None:
@@ -156,6 +169,7 @@ class Work:
             self._conflict("was changed by another writer while its rows were being replaced")
         ours = leafdata.difference(self.root, self.location, self.leaf.read_version, self.head)
         theirs = leafdata.difference(self.root, self.location, self.leaf.read_version, current.read_version)
+        self._refuse_same_keys(current, theirs)
         self._refuse_overlap(ours, theirs)
         again = self._reusable(ours)
         mine = None if again else self._own_rows(ours)
@@ -196,6 +210,24 @@ class Work:
             if len(np.intersect1d(mine, theirs.deleted[number])):
                 self._conflict("had rows deleted by another writer that this one deletes too")
 
+    def _refuse_same_keys(self, current: Leaf, theirs: Difference | None = None) -> None:
+        """An upsert of a key that another writer added since does not know that row."""
+        if not self.keys:
+            return
+        handle = leafdata.open_leaf(self.root, current.location, current.read_version)
+        found = (
+            None
+            if theirs is None
+            else chain(
+                leafdata.rows_of(handle, theirs.added) if theirs.added else (),
+                leafdata.rows_at(handle, theirs.restored),
+            )
+        )
+        rows = _in_table_columns(handle, self.metadata, found)
+        for on, index in self.keys:
+            if index.contains(rows.select(list(on))).any():
+                self._conflict("got rows from another writer with keys that this one upserts too")
+
     def _all_of(self, number: int) -> Any:
         assert self.leaf is not None
         handle = leafdata.open_leaf(self.root, self.location, self.leaf.read_version)
@@ -214,7 +246,12 @@ class Work:
         return Stats(rows=rows, bytes=size, fragments=fragments)
 
     def _conflict(self, what: str) -> None:
-        raise CommitConflictError(f"partition {self.object_id!r} {what}", partitions=(self.object_id,))
+        kind = StaleReadError if self.keys else CommitConflictError
+        raise kind(f"partition {self.object_id!r} {what}", partitions=(self.object_id,))
+
+
+def _text(value: Any) -> str | None:
+    return None if value.as_py() is None else str(value)
 
 
 def _rows(root: Root, metadata: TableMetadata, location: str, version: int | None) -> Any:

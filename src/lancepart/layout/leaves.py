@@ -15,7 +15,7 @@ from lancepart.layout.metadata import READ_VERSION, TableMetadata
 from lancepart.model.keys import value_keys, value_texts
 from lancepart.model.quoting import quote_identifier
 from lancepart.model.spec import PartitionSpec
-from lancepart.storage.rows import TABLE, TABLE_VERSION
+from lancepart.storage.rows import TABLE, TABLE_VERSION, parse_metadata
 from lancepart.storage.snapshot import Snapshot, literals
 
 DATASET = "dataset"
@@ -72,13 +72,14 @@ def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None) -> An
 
 def as_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
     """Rows of leaves as values, each at the version that a reader must read."""
-    versions = _read_versions(snapshot, rows, metadata)
+    details = _details(rows)
+    versions = _read_versions(snapshot, rows, details, metadata)
     columns = [rows.column(name) for name in names_of(spec)]
     leaves = []
-    for object_id, location, text, key, own in zip(
+    for object_id, location, told, key, own in zip(
         rows.column("object_id").to_pylist(),
         rows.column("location").to_pylist(),
-        rows.column("metadata").to_pylist(),
+        details,
         zip(*map(value_keys, columns), strict=True),
         zip(*map(value_texts, columns), strict=True),
         strict=True,
@@ -86,7 +87,6 @@ def as_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: Tabl
         if location is None:
             raise InvalidTableStateError(f"leaf {object_id!r} has no location in __manifest")
         number, version, trusted = versions.get(object_id, (0, None, False))
-        details = json.loads(text) if text else {}
         leaves.append(
             Leaf(
                 object_id=object_id,
@@ -96,10 +96,23 @@ def as_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: Tabl
                 values=own,
                 read_version=version,
                 number=number,
-                stats=_stats(details) if trusted else None,
+                stats=_stats(told) if trusted else None,
             )
         )
     return tuple(leaves)
+
+
+def _details(rows: Any) -> list[Mapping[str, Any]]:
+    """What the rows of leaves say in their metadata, read in one go: there may be a million of them."""
+    texts = rows.column("metadata").to_pylist()
+    try:
+        found = json.loads(f"[{','.join(text or '{}' for text in texts)}]")
+    except ValueError:
+        found = []
+    if len(found) == len(texts) and all(isinstance(told, dict) for told in found):
+        return found
+    ids = rows.column("object_id").to_pylist()
+    return [parse_metadata(key, text) or {} for key, text in zip(ids, texts, strict=True)]
 
 
 def _stats(details: Mapping[str, Any]) -> Stats | None:
@@ -109,7 +122,9 @@ def _stats(details: Mapping[str, Any]) -> Stats | None:
         return None
 
 
-def _read_versions(snapshot: Snapshot, rows: Any, metadata: TableMetadata) -> dict[str, tuple[int, int | None, bool]]:
+def _read_versions(
+    snapshot: Snapshot, rows: Any, details: Sequence[Mapping[str, Any]], metadata: TableMetadata
+) -> dict[str, tuple[int, int | None, bool]]:
     """For each leaf its newest number, the version that stands for, and whether the row's statistics are of that one.
 
     The highest ``table_version`` row is the truth; the table's own row says the same faster, unless another writer
@@ -121,23 +136,33 @@ def _read_versions(snapshot: Snapshot, rows: Any, metadata: TableMetadata) -> di
     pointers = (
         rows.column(READ_VERSION.name).to_pylist() if READ_VERSION.name in rows.schema.names else [None] * len(ids)
     )
-    numbers = [int((json.loads(text) if text else {}).get("n", 0)) for text in rows.column("metadata").to_pylist()]
+    numbers = [int(told.get("n", 0)) for told in details]
     known = {key: (n, version, True) for key, n, version in zip(ids, numbers, pointers, strict=True)}
     newer = _newer(snapshot, dict(zip(ids, numbers, strict=True)))
     return known | {key: (n, version, False) for key, (n, version) in newer.items()}
+
+
+def is_current(snapshot: Snapshot, rows: Any) -> bool:
+    """Whether the rows of leaves speak of the newest version of each: no ``table_version`` row is ahead of them."""
+    numbers = [int(told.get("n", 0)) for told in _details(rows)]
+    return not _newer(snapshot, dict(zip(rows.column("object_id").to_pylist(), numbers, strict=True)))
 
 
 def _newer(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, tuple[int, int]]:
     """The leaves of which a ``table_version`` row newer than their own row's number stands in the manifest."""
     if not numbers:
         return {}
-    if all(numbers.values()) and len(numbers) <= _LOOKED_UP:
-        ahead = [f"{key}${n + 1}" for key, n in numbers.items()]
-        found = snapshot.scan(f"object_id IN ({literals(ahead)})", columns=["object_id"])
-        suspects = {item.rsplit("$", 1)[0] for item in found.column("object_id").to_pylist()} if found else set()
-        if not suspects:
-            return {}
-    return _highest(snapshot, numbers)
+    ahead = [f"{key}${n + 1}" for key, n in numbers.items()]
+    return {} if all(numbers.values()) and not _any_exists(snapshot, ahead) else _highest(snapshot, numbers)
+
+
+def _any_exists(snapshot: Snapshot, versions: Sequence[str]) -> bool:
+    few = len(versions) <= _LOOKED_UP
+    where = f"object_id IN ({literals(versions)})" if few else f"object_type = '{TABLE_VERSION}'"
+    found = snapshot.scan(where, columns=["object_id"])
+    assert found is not None
+    ids = found.column("object_id")
+    return bool(len(ids)) and (few or bool(pc.any(pc.is_in(pa.array(versions), value_set=ids)).as_py()))
 
 
 def _highest(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, tuple[int, int]]:

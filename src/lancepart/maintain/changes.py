@@ -72,6 +72,8 @@ def _step(
     before = leafdata.open_leaf(root, leaf.location, older)
     if found.added:
         yield from _shown(after, leafdata.rows_of(after, found.added), metadata, "insert")
+    if found.restored:
+        yield from _shown(after, leafdata.rows_at(after, found.restored), metadata, "insert")
     gone = dict(found.deleted) | {number: leafdata.live_offsets(before, number) for number in found.removed}
     if gone:
         yield from _shown(before, leafdata.rows_at(before, gone), metadata, "delete")

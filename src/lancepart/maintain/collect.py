@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from lancepart.commit import rows
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create
 from lancepart.layout.leaves import Leaf
@@ -47,8 +48,8 @@ def expire(
     snapshot = manifest.snapshot()
     metadata = _strong(manifest, snapshot)
     oldest = _oldest_kept(manifest, snapshot.version, cutoff)
-    live = _live_versions(manifest, snapshot, metadata, oldest)
     dropped = _drop_rows(manifest, oldest, metadata)
+    live = _live_versions(manifest, manifest.snapshot(), metadata, oldest)
     with storage_errors("clean __manifest", manifest.root):
         handle = manifest.snapshot().handle
         assert handle is not None
@@ -139,7 +140,12 @@ def _leaves(manifest: Manifest, version: int) -> Sequence[Leaf]:
 
 
 def _drop_rows(manifest: Manifest, oldest: int, metadata: TableMetadata) -> int:
-    """Remove the rows of leaf versions that are older than what the oldest kept snapshot reads."""
+    """Remove the rows of leaf versions that are older than what the oldest kept snapshot reads.
+
+    The same commit marks what is kept, before any file goes: who tags an older snapshot or goes back to one either
+    came before the mark, and is counted as live, or sees it.
+    """
+    first = history.versions(manifest)[0]
     numbers = {leaf.object_id: leaf.number for leaf in _leaves(manifest, oldest)}
 
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, int]:
@@ -148,7 +154,10 @@ def _drop_rows(manifest: Manifest, oldest: int, metadata: TableMetadata) -> int:
             owner, _, tail = item.rpartition("$")
             if int(tail) < numbers.get(owner, 0):
                 old.append(item)
-        return Change(deletes=tuple(old)), len(old)
+        change = Change(deletes=tuple(old))
+        if first < oldest and rows.oldest(snapshot, metadata) < oldest:
+            change = rows.with_mark(change, snapshot, metadata, {rows.OLDEST: oldest})
+        return change, len(old)
 
     return manifest.transact(plan)
 

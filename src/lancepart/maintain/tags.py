@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from lancepart.commit import rows
+from lancepart.errors import TableVersionNotFoundError
+from lancepart.layout import create
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
 
@@ -14,7 +17,12 @@ class Tags:
 
     def create(self, name: str, version: int) -> None:
         """Name a snapshot; a named one does not expire."""
+        protected = version in self.list().values()
         history.create_tag(self._manifest, name, version)
+        snapshot = self._manifest.snapshot()
+        if not protected and version < rows.oldest(snapshot, create.load(self._manifest, snapshot)):
+            history.delete_tag(self._manifest, name)
+            raise TableVersionNotFoundError(f"snapshot {version} is expiring")
 
     def delete(self, name: str) -> None:
         """Take a name away."""

@@ -123,6 +123,7 @@ def rollback(manifest: Manifest, version: Any) -> int | None:
     """Bring back the rows of an older snapshot, as a new commit; what others commit meanwhile is a conflict."""
     transaction = _strong(manifest, "rollback")
     target = history.at(manifest, history.resolve(manifest, version) or 0)
+    transaction.needs = target.version
     then = {item.object_id: item for item in _leaves_at(transaction, target)}
     for item in transaction.plan(None).leaves:
         past = then.get(item.object_id)
@@ -130,8 +131,22 @@ def rollback(manifest: Manifest, version: Any) -> int | None:
             if item.stats is None or item.stats.rows:
                 transaction.work_on(item).clear()
         elif past.read_version != item.read_version and past.read_version is not None:
-            _adopt(transaction.work_on(item), past.read_version)
+            work = transaction.work_on(item)
+            _adopt(work, past.read_version)
+            _count(work, item.read_version)
     return transaction.commit()
+
+
+def _count(work: Work, before: int | None) -> None:
+    """Tell how many rows come and go between the version that is read now and the transaction's own."""
+    assert before is not None
+    assert work.head is not None
+    found = leafdata.difference(work.root, work.location, before, work.head)
+    old = leafdata.open_leaf(work.root, work.location, before)
+    work.added = sum(map(len, found.restored.values())) + sum(int(item.num_rows) for item in found.added)
+    work.deleted = sum(map(len, found.deleted.values())) + sum(
+        len(leafdata.live_offsets(old, number)) for number in found.removed
+    )
 
 
 def _leaves_at(transaction: Transaction, snapshot: Any) -> tuple[Leaf, ...]:

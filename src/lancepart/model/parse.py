@@ -211,7 +211,7 @@ class _Tree:
 
     def _outcome(self, kind: str, side: Any) -> Predicate | None:
         negated, column = "Not" in kind, self._column(side)
-        if kind in {"IsNull", "IsNotNull"}:
+        if kind in {"IsNull", "IsNotNull"} and not _is_test(side):
             test: Predicate | None = IsNull(column=column) if column is not None else None
         else:
             test = Is(operand=self.node(side), outcome=_OUTCOMES[kind])
@@ -224,6 +224,15 @@ class _Tree:
     @staticmethod
     def _column(expression: Any) -> str | None:
         return expression.to_variant().name() if expression.variant_name() == "Column" else None
+
+
+def _is_test(expression: Any) -> bool:
+    """Whether an expression is a filter in itself, so that NULL is one of its three outcomes."""
+    kind = expression.variant_name()
+    if kind == "BinaryExpr":
+        operator = expression.rex_call_operator()
+        return operator in {"AND", "OR", "!=", *_OPPOSITE} or "DISTINCT" in operator
+    return kind in {"Not", "InList", "Like", *_OUTCOMES}
 
 
 def _flat(operands: list[Any], operator: str) -> list[Any]:

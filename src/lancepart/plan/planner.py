@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancepart.layout.leaves import Leaf, as_leaves, candidates, total_rows
+from lancepart.layout.leaves import Leaf, as_leaves, candidates, is_current, total_rows
 from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.model.predicate import Predicate
 from lancepart.plan.prune import Pruner
@@ -109,8 +109,7 @@ def count_all(snapshot: Snapshot, metadata: TableMetadata) -> int | None:
         if rows.num_rows == 0:
             continue
         found = total_rows(rows)
-        trusted = all(leaf.stats is not None for leaf in as_leaves(snapshot, spec, rows, metadata))
-        if found is None or not trusted:
+        if found is None or not is_current(snapshot, rows):
             return None
         total += found
     return total

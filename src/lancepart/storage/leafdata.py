@@ -14,7 +14,7 @@ from lance.optimize import Compaction, CompactionOptions
 from lance.schema import LanceSchema
 
 from lancepart.storage.root import Root
-from lancepart.storage.translate import storage_errors
+from lancepart.storage.translate import ConflictError, storage_errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,14 +86,15 @@ def rewrite(root: Root, location: str, rows: pa.RecordBatchReader, *, base: int 
     return _commit(root, location, operation, base), Fragments(location=location, items=tuple(items))
 
 
-def _commit(root: Root, location: str, operation: Any, base: int | None) -> int:
+def _commit(root: Root, location: str, operation: Any, base: int | None, *, seen: int | None = None) -> int:
+    """Make a version detached from ``base``, or the next of main; there Lance finds conflicts since ``seen``."""
     with storage_errors(f"commit to the leaf at {location!r}", root):
         uri, options = root.uri_of(location), _options(root)
         if base is not None:
             done = lance.LanceDataset.commit(uri, operation, read_version=base, detached=True, storage_options=options)
         else:
-            latest = lance.dataset(uri, storage_options=options).version
-            done = lance.LanceDataset.commit(uri, operation, read_version=latest, storage_options=options)
+            known = seen if seen is not None else lance.dataset(uri, storage_options=options).version
+            done = lance.LanceDataset.commit(uri, operation, read_version=known, storage_options=options)
         return int(done.version)
 
 
@@ -168,20 +169,30 @@ def delete_rows(root: Root, location: str, rows: Mapping[int, Any], *, base: int
         handle = lance.dataset(root.uri_of(location), version=base, storage_options=_options(root))
         updated, gone = [], []
         for number, offsets in rows.items():
-            left = handle.get_fragment(number).delete_rows([int(offset) for offset in offsets])
+            fragment = handle.get_fragment(number)
+            left = None if fragment is None else fragment.delete_rows([int(offset) for offset in offsets])
+            _refuse_lost(fragment, left, len(offsets))
             if left is None:
                 gone.append(number)
             else:
                 updated.append(left)
-    version = _commit(root, location, lance.LanceOperation.Delete(updated, gone, "lancepart"), base)
-    return version, len(gone)
+    operation = lance.LanceOperation.Delete(updated, gone, "lancepart")
+    return _commit(root, location, operation, base, seen=int(handle.version)), len(gone)
+
+
+def _refuse_lost(fragment: Any, left: Any, wanted: int) -> None:
+    """Notice on a main branch that others were faster: rows to be deleted that are gone already."""
+    there = 0 if fragment is None else fragment.count_rows()
+    after = 0 if left is None else left.num_rows
+    if there - after != wanted:
+        raise ConflictError("rows to be deleted were deleted by another writer")
 
 
 def clear(root: Root, location: str, *, base: int | None) -> int:
     """Make a version of a leaf without any row."""
     handle = open_leaf(root, location, base)
     everything = [fragment.fragment_id for fragment in handle.get_fragments()]
-    return _commit(root, location, lance.LanceOperation.Delete([], everything, "true"), base)
+    return _commit(root, location, lance.LanceOperation.Delete([], everything, "true"), base, seen=int(handle.version))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,11 +202,7 @@ class Difference:
     added: tuple[Any, ...]
     removed: frozenset[int]
     deleted: Mapping[int, Any]
-
-    @property
-    def only_adds(self) -> bool:
-        """Whether no row of the older version is missing."""
-        return not self.removed and not self.deleted
+    restored: Mapping[int, Any]
 
 
 def difference(root: Root, location: str, before: int, after: int) -> Difference:
@@ -206,15 +213,14 @@ def difference(root: Root, location: str, before: int, after: int) -> Difference
         now = {item.fragment_id: item.metadata for item in new.get_fragments()}
         same = [key for key in was if key in now and _files(was[key]) == _files(now[key])]
         changed = [key for key in same if was[key].deletion_file != now[key].deletion_file]
-        deleted = {}
-        for key in changed:
-            gone = np.setdiff1d(live_offsets(old, key), live_offsets(new, key), assume_unique=True)
-            if len(gone):
-                deleted[key] = gone
+        live = {key: (live_offsets(old, key), live_offsets(new, key)) for key in changed}
+        deleted = {key: np.setdiff1d(a, b, assume_unique=True) for key, (a, b) in live.items()}
+        restored = {key: np.setdiff1d(b, a, assume_unique=True) for key, (a, b) in live.items()}
         return Difference(
             added=tuple(now[key] for key in now if key not in same),
             removed=frozenset(was) - frozenset(same),
-            deleted=deleted,
+            deleted={key: gone for key, gone in deleted.items() if len(gone)},
+            restored={key: back for key, back in restored.items() if len(back)},
         )
 
 

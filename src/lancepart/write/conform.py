@@ -39,10 +39,10 @@ def reader(data: Any, schema: Any) -> Any:
         stream = data.to_reader()
     elif isinstance(data, pa.RecordBatch):
         stream = pa.RecordBatchReader.from_batches(data.schema, [data])
+    elif type(data).__module__.partition(".")[0] == "pandas":
+        stream = _from_pandas(data).to_reader()
     elif hasattr(data, "__arrow_c_stream__"):
         stream = pa.RecordBatchReader.from_stream(data)
-    elif type(data).__module__.startswith("pandas"):
-        stream = pa.Table.from_pandas(data, preserve_index=False).to_reader()
     elif isinstance(data, list) and all(isinstance(row, dict) for row in data):
         stream = _from_dicts(data, schema).to_reader()
     else:
@@ -52,6 +52,14 @@ def reader(data: Any, schema: Any) -> Any:
         )
     check(stream.schema, schema)
     return stream
+
+
+def _from_pandas(frame: Any) -> Any:
+    """A DataFrame's columns; its index is not one of them."""
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise TableSchemaValidationError(f"the DataFrame does not fit Arrow's types: {error}") from None
 
 
 def _from_dicts(rows: list[dict[str, Any]], schema: Any) -> Any:

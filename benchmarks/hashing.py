@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyiceberg_core import transform
 
+from benchmarks.report import Report
 from lancepart.model.hashing import bucket
 
 RUNS = 5
@@ -32,13 +33,8 @@ def best_seconds(call: Callable[[], Any]) -> float:
     return min(seconds)
 
 
-def main() -> None:
-    print(f"{'bucket(…, 16)':<20}{'lancepart':>12}{'pyiceberg':>12}{'ratio':>8}")
+def run(report: Report) -> None:
     for name, column in columns().items():
         ours = best_seconds(lambda column=column: bucket(column, 16))
         theirs = best_seconds(lambda column=column: transform.bucket(column, 16))
-        print(f"{name:<20}{ours * 1000:>9.0f} ms{theirs * 1000:>9.0f} ms{ours / theirs:>8.2f}")
-
-
-if __name__ == "__main__":
-    main()
+        report.add(f"bucket of {name}, best ms (pyiceberg-core)", ours * 1000, theirs * 1000)

@@ -24,6 +24,7 @@ from lancepart.read.scan import Scan
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
+from lancepart.write.conform import rereadable
 
 Partitioning = Sequence[str | PartitionField]
 
@@ -137,7 +138,8 @@ class PartitionedTable:
 
     def overwrite(self, data: Any, where: str | None = None) -> int | None:
         """Replace exactly the partitions that the data touches or, with ``where``, exactly the rows that match it."""
-        return self._perform("overwrite", lambda transaction: transaction.overwrite(data, where))
+        kept = rereadable(data)
+        return self._perform("overwrite", lambda transaction: transaction.overwrite(kept, where))
 
     def delete(self, where: str) -> int | None:
         """Remove the rows that match."""
@@ -149,7 +151,8 @@ class PartitionedTable:
 
     def upsert(self, data: Any, on: Sequence[str]) -> int | None:
         """Replace the rows that have the same key, and add the others."""
-        return self._perform("upsert", lambda transaction: transaction.upsert(data, on))
+        kept = rereadable(data)
+        return self._perform("upsert", lambda transaction: transaction.upsert(kept, on))
 
     def transaction(self, isolation: str = SNAPSHOT) -> Transaction:
         """Several changes as one commit: ``with table.transaction() as tx:``."""

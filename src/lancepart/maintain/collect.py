@@ -94,15 +94,15 @@ def _strong(manifest: Manifest, snapshot: Snapshot) -> TableMetadata:
 
 
 def _oldest_kept(manifest: Manifest, latest: int, cutoff: datetime) -> int:
-    """The first version that is young enough; the latest one always is."""
+    """The version that was the latest one at a moment: who began then may still be at work on it."""
     kept = [number for number in history.versions(manifest) if number <= latest]
     low, high = 0, len(kept) - 1
     while low < high:
-        middle = (low + high) // 2
+        middle = (low + high + 1) // 2
         if history.timestamp(manifest, kept[middle]) >= cutoff:
-            high = middle
+            high = middle - 1
         else:
-            low = middle + 1
+            low = middle
     return kept[low]
 
 

@@ -82,7 +82,6 @@ def _discard(root: Root, location: str, written: Any) -> None:
         for item in fragment.files:
             files.delete(f"{location}/data/{item.path}")
     files.delete(f"{location}/_transactions/{written.read_version}-{written.uuid}.txn")
-    files.prune(location)
 
 
 def overwrite_dataset(root: Root, location: str, data: pa.RecordBatchReader) -> lance.LanceDataset:

@@ -114,8 +114,8 @@ class Files:
         self.prune(directory)
 
     def prune(self, directory: str) -> None:
-        """Remove a directory that holds no file; only a local disk keeps such."""
-        if self._root.is_local:
+        """Remove a directory that holds no file at any depth; only a local disk keeps such."""
+        if self._root.is_local and self.is_empty(directory):
             _remove_empty(os.path.join(self._root.uri, directory))
 
     def clone_directory(self, source: str, target: str, *, skip: Iterable[str] = ()) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import time
@@ -11,7 +12,7 @@ from typing import TypeVar
 import lance
 import pyarrow as pa
 
-from lancepart.errors import ConcurrentModificationError, InternalError
+from lancepart.errors import ConcurrentModificationError, InternalError, LanceNamespaceError
 from lancepart.storage import upkeep
 from lancepart.storage.dataset import create_dataset
 from lancepart.storage.root import Root
@@ -182,10 +183,11 @@ class Manifest:
 
     def _create(self) -> None:
         try:
-            with storage_errors("create __manifest", self.root):
-                upkeep.create_indices(create_dataset(self.root, NAME, SCHEMA.empty_table(), uri=self.uri))
-        except (ExistsError, ConflictError):
+            handle = create_dataset(self.root, NAME, SCHEMA.empty_table(), uri=self.uri)
+        except ExistsError:
             return
+        with contextlib.suppress(LanceNamespaceError), storage_errors("index __manifest", self.root):
+            upkeep.create_indices(handle)
 
     def _landed(self, change: Change) -> int:
         """A version at which a change reported as lost is there all the same, or 0.

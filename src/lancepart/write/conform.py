@@ -31,6 +31,11 @@ def batches(data: Any, schema: Any) -> Iterator[Any]:
         yield pa.concat_tables(held)
 
 
+def rereadable(data: Any) -> Any:
+    """Data that can be read more than once: a stream is taken into memory, anything else is so already."""
+    return data.read_all() if isinstance(data, pa.RecordBatchReader) else data
+
+
 def reader(data: Any, schema: Any) -> Any:
     """A stream of record batches out of what a user holds; its columns are checked before its first row."""
     if isinstance(data, pa.RecordBatchReader):

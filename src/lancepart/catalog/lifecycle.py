@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from lance_namespace import (
@@ -140,6 +141,8 @@ def create(catalog: Catalog, namespace: Any, request: CreateTableRequest, body: 
     data = read_ipc(body)
     properties = dict(request.properties or {})
     _refuse_unkept(catalog, properties)
+    if found is not None and declared and catalog.versions_managed(snapshot):
+        found = _adopted(catalog, found)
     if found is not None:
         return _fill(catalog, namespace, found, data, properties, overwrite=not declared)
     return _create_new(catalog, namespace, path, data, properties)
@@ -198,6 +201,15 @@ def _record(catalog: Catalog, path: tuple[str, ...], location: str, properties: 
                 raise
             _set_properties(catalog, found, properties)
     directories.unreserve(catalog, location)
+
+
+def _adopted(catalog: Catalog, found: Located) -> Located:
+    """A declared table with its row, which it needs before the manifest can keep its versions."""
+    if found.row is None:
+        row = Row(object_id=found.identifier, object_type=TABLE, location=found.location, created_at=now())
+        with contextlib.suppress(TableAlreadyExistsError, ConcurrentModificationError):
+            insert(catalog, row, found.path)
+    return tables.require(catalog, catalog.snapshot(), found.path)
 
 
 def _fill(

@@ -29,17 +29,18 @@ class Read:
 
 
 def refuse_changed(reads: Iterable[Read], then: TableMetadata, snapshot: Snapshot, now: TableMetadata) -> None:
-    """Say that a binding read no longer holds: a leaf changed or came into being, or the table's definition did."""
+    """Say that a binding read no longer holds: a leaf changed or came into being, or the partitioning is another.
+
+    A change of the schema alone is none of leaves, and counts as made after the transaction.
+    """
     binding = [read for read in reads if read.binding is not None]
     if binding and now.specs != then.specs:
         raise StaleReadError("the table's partitioning was changed by another writer")
     for read in binding:
         if not read.binding:
             continue
-        if now.schema != then.schema:
-            raise StaleReadError("the table's schema was changed by another writer")
         seen = {leaf.object_id: leaf.read_version for leaf in read.bound}
-        after = [leaf for leaf in planner.plan(snapshot, now, read.predicate).leaves if leaf.spec_id in read.binding]
+        after = [leaf for leaf in planner.plan(snapshot, then, read.predicate).leaves if leaf.spec_id in read.binding]
         changed = {leaf.object_id for leaf in after if seen.pop(leaf.object_id, -1) != leaf.read_version}
         if changed or seen:
             raise StaleReadError(

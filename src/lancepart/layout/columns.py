@@ -17,6 +17,7 @@ LEAF_ID = "lancepart:field_id"
 BLOB_TYPE = "lance.blob.v2"
 AS_BYTES = {"blob_handling": "all_binary"}
 _BLOB_MARK = b"lance-encoding:blob"
+_RESERVED = {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
 
 
 def leaf_schema(schema: Any) -> Any:
@@ -142,6 +143,7 @@ def physical_name(wanted: str, number: int, taken: set[str]) -> str:
     ('a%2Eb', 'a__3')
     """
     name = wanted.replace(".", "%2E").replace("`", "%60")
+    name = f"%5F{name[1:]}" if name in _RESERVED else name
     while name in taken:
         name = f"{name}__{number}"
     return name

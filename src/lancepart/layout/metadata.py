@@ -190,8 +190,9 @@ def as_stored(field: Any) -> Any:
     kinds = pa.types
     if kinds.is_decimal32(field.type) or kinds.is_decimal64(field.type):
         raise InvalidInputError(f"column {field.name!r}: Lance does not store {field.type}; use decimal128")
-    plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(field.type, field.type)
-    return field.with_type(map_children(plain, as_stored))
+    if kinds.is_string_view(field.type) or kinds.is_binary_view(field.type):
+        return field.with_type(pa.string() if kinds.is_string_view(field.type) else pa.binary())
+    return field.with_type(map_children(field.type, as_stored))
 
 
 def map_children(arrow_type: Any, change: Any) -> Any:

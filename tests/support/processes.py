@@ -1,0 +1,190 @@
+"""Real processes for races: a crew that starts together, and children that die at a chosen step."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from lancepart import DirectoryNamespace
+from lancepart.catalog import lifecycle
+from tests.support.catalogs import Place
+
+CREW = 8
+PATIENCE = 120.0
+TORTURE = bool(os.environ.get("LANCEPART_TORTURE"))
+
+_FILES = ("put", "put_new", "delete", "delete_directory", "clone_directory", "_clone")
+_MANIFEST = ("publish",)
+_WRITES = ("create_dataset", "overwrite_dataset", "overwrite_managed")
+
+
+def rounds(sample: int, torture: int) -> int:
+    """How often a race is run: a few times in `make test`, many times in `make torture`."""
+    return torture if TORTURE else sample
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one member of the crew met: a value, or an error with its code."""
+
+    value: Any = None
+    error: str | None = None
+    code: int | None = None
+    message: str = ""
+
+    @property
+    def won(self) -> bool:
+        return self.error is None
+
+
+class Crew:
+    """Eight processes that run actions at the same moment."""
+
+    def __init__(self, lines: Sequence[Connection]) -> None:
+        self._lines = lines
+
+    def race(self, action: Callable[..., Any], *calls: Sequence[Any]) -> list[Outcome]:
+        """Give each process one call of an action, all let go by one barrier; idle ones wait with them."""
+        return self.meet(*((action, call) for call in calls))
+
+    def everyone(self, action: Callable[..., Any], *arguments: Any) -> list[Outcome]:
+        """The same action in all eight, each told its number as the last argument."""
+        return self.race(action, *((*arguments, number) for number in range(CREW)))
+
+    def meet(self, *calls: tuple[Callable[..., Any], Sequence[Any]]) -> list[Outcome]:
+        """Different actions at the same moment; what each came to, in the order given."""
+        assert len(calls) <= CREW
+        for line, call in zip(self._lines, [*calls, *[(_idle, ())] * (CREW - len(calls))], strict=True):
+            line.send(call)
+        outcomes = [self._answer(line) for line in self._lines]
+        return outcomes[: len(calls)]
+
+    def _answer(self, line: Connection) -> Outcome:
+        if not line.poll(PATIENCE):
+            raise TimeoutError(f"a process of the crew did not answer within {PATIENCE:.0f} s")
+        return line.recv()
+
+
+def _idle() -> None:
+    """What a process does that has no part in a race."""
+
+
+def _serve(line: Connection, barrier: Any) -> None:
+    while (call := line.recv()) is not None:
+        action, arguments = call
+        barrier.wait(PATIENCE)
+        try:
+            outcome = Outcome(value=action(*arguments))
+        except BaseException as error:
+            code = getattr(error, "code", None)
+            outcome = Outcome(
+                error=type(error).__name__,
+                code=None if code is None else int(code),
+                message=str(error) if code is not None else traceback.format_exc(),
+            )
+        line.send(outcome)
+
+
+@contextmanager
+def hire() -> Iterator[Crew]:
+    """Start the crew, and let it go at the end."""
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(CREW)
+    members, lines = [], []
+    for _ in range(CREW):
+        ours, theirs = context.Pipe()
+        member = context.Process(target=_serve, args=(theirs, barrier), daemon=True)
+        member.start()
+        theirs.close()
+        members.append(member)
+        lines.append(ours)
+    try:
+        yield Crew(lines)
+    finally:
+        for line in lines:
+            line.send(None)
+        for member in members:
+            member.join(10)
+            if member.is_alive():
+                member.kill()
+                member.join()
+
+
+@dataclass(frozen=True)
+class Kill:
+    """When a child dies: at its ``step``-th effect, before it or after it."""
+
+    step: int
+    after: bool
+
+
+Action = Callable[[DirectoryNamespace], Any]
+
+
+def count_steps(action: Action, place: Place) -> int:
+    """Run an action in a child to its end; how many effects it had."""
+    died, steps = _run(action, place, None)
+    assert not died
+    return steps
+
+
+def run_and_die(action: Action, place: Place, kill: Kill) -> None:
+    """Run an action in a child that kills itself at a step."""
+    died, _ = _run(action, place, kill)
+    assert died, f"the action came to its end before {kill}"
+
+
+def _run(action: Action, place: Place, kill: Kill | None) -> tuple[bool, int]:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["lancepart", "tests.support.catalogs", "tests.support.processes"])
+    ours, theirs = context.Pipe()
+    child = context.Process(target=_doomed, args=(action, place, kill, theirs), daemon=True)
+    child.start()
+    theirs.close()
+    child.join(PATIENCE)
+    if child.exitcode is None:
+        child.kill()
+        child.join()
+        raise TimeoutError("the child neither died nor came to its end")
+    if child.exitcode == -signal.SIGKILL:
+        return True, 0
+    assert child.exitcode == 0, f"the child ended with {child.exitcode}"
+    return False, ours.recv()
+
+
+def _doomed(action: Action, place: Place, kill: Kill | None, line: Connection) -> None:
+    catalog = place.catalog()
+    done = _arm(catalog, kill)
+    action(catalog)
+    line.send(done[0])
+
+
+def _arm(catalog: DirectoryNamespace, kill: Kill | None) -> list[int]:
+    """Count each effect of the real files, the real manifest and the real writes of data, and die at the chosen one."""
+    done = [0]
+
+    def wrapped(effect: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            due = kill is not None and kill.step == done[0]
+            done[0] += 1
+            if due and not kill.after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            result = effect(*arguments, **options)
+            if due:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return result
+
+        return call
+
+    inner = catalog._catalog
+    for owner, names in ((inner.files, _FILES), (inner.manifest, _MANIFEST), (lifecycle, _WRITES)):
+        for name in names:
+            setattr(owner, name, wrapped(getattr(owner, name)))
+    return done

@@ -44,9 +44,8 @@ def table_at_work(root: str) -> None:
         tx.update({"amount": "amount * 2"}, "country = 'FR'")
         tx.delete("country = 'DE'")
         tx.append(days(date(2026, 1, 1), 2))
-    say(
-        f"now {events.scan().count()} rows; as of snapshot {first} still {lp.open_table(root, version=first).scan().count()}"
-    )
+    past = lp.open_table(root, version=first)
+    say(f"now {events.scan().count()} rows; as of snapshot {first} still {past.scan().count()}")
     changes = events.changes(first).group_by("_change").aggregate([([], "count_all")]).to_pylist()
     say("changes since: " + ", ".join(f"{row['_change']} {row['count_all']} rows" for row in sorted(changes, key=str)))
 
@@ -55,9 +54,8 @@ def table_at_work(root: str) -> None:
     events.rename_column("country", "land")
     events.append(pa.table({"id": [900], "event_date": [date(2026, 1, 2)], "land": ["US"]}))
     found = events.scan("event_date = DATE '2026-01-02'")
-    say(
-        f"{found.count()} rows of 2026-01-02, from leaves of spec {sorted({leaf.spec_id for leaf in found.plan().leaves})}"
-    )
+    specs = sorted({leaf.spec_id for leaf in found.plan().leaves})
+    say(f"{found.count()} rows of 2026-01-02, from leaves of the specs {specs}")
     for row in events.inspect.specs().to_pylist():
         say(f"spec v{row['spec_id']}: {row['transform']}({row['source']}) as {row['field_id']}")
 

@@ -156,9 +156,9 @@ def referenced_columns(sql: str, names: Sequence[str]) -> set[str] | None:
     schema = pa.schema([(name, pa.null()) for name in names])
     try:
         tree = _context().read_batch(pa.RecordBatch.from_pylist([], schema=schema)).parse_sql_expr(sql)
+        return {str(node.to_variant().name()) for node in _walk(tree) if node.variant_name() == "Column"}
     except Exception:
         return None
-    return {str(node.to_variant().name()) for node in _walk(tree) if node.variant_name() == "Column"}
 
 
 class _Explained:

@@ -134,7 +134,12 @@ def _ids(field: Any) -> tuple[Any, ...]:
 def open_leaf(root: Root, location: str, version: int | None) -> lance.LanceDataset:
     """Open a leaf at the version that the manifest names, or its latest."""
     with storage_errors(f"open the leaf at {location!r}", root):
-        return lance.dataset(root.uri_of(location), version=version, storage_options=_options(root))
+        return lance.dataset(
+            root.uri_of(location),
+            version=version,
+            storage_options=_options(root),
+            default_scan_options={"blob_handling": "all_binary"},
+        )
 
 
 def as_dataset(root: Root, location: str, schema: pa.Schema, fragments: Sequence[Any], *, base: int | None) -> Any:

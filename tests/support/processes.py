@@ -17,7 +17,7 @@ from lancepart.catalog import lifecycle
 from tests.support.catalogs import Place
 
 CREW = 8
-PATIENCE = 120.0
+PATIENCE = 300.0
 TORTURE = bool(os.environ.get("LANCEPART_TORTURE"))
 
 _FILES = ("put", "put_new", "delete", "delete_directory", "clone_directory", "_clone")

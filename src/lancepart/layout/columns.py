@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 from lancepart.layout.evolution import widens
 from lancepart.layout.metadata import map_children, without_ids
 from lancepart.model.schema import FIELD_ID, field_id
+from lancepart.storage.leafdata import BLOBS_AS_BYTES
 
 LEAF_ID = "lancepart:field_id"
 BLOB_TYPE = "lance.blob.v2"
-AS_BYTES = {"blob_handling": "all_binary"}
+AS_BYTES = {"blob_handling": BLOBS_AS_BYTES}
 _BLOB_MARK = b"lance-encoding:blob"
 _RESERVED = {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableVersionNotFoundError, UnsupportedOperationError
 from lancepart.layout import create
-from lancepart.layout.columns import Matching, to_table_columns
+from lancepart.layout.columns import AS_BYTES, Matching, to_table_columns
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import READ_VERSION, STRONG, TableMetadata
 from lancepart.plan import planner
@@ -66,7 +66,7 @@ def _step(
     root = manifest.root
     after = leafdata.open_leaf(root, leaf.location, newer)
     if older is None:
-        yield from _shown(after, after.to_batches(), metadata, "insert")
+        yield from _shown(after, after.to_batches(**AS_BYTES), metadata, "insert")
         return
     found = leafdata.difference(root, leaf.location, older, newer)
     before = leafdata.open_leaf(root, leaf.location, older)

@@ -16,6 +16,8 @@ from lance.schema import LanceSchema
 from lancepart.storage.root import Root
 from lancepart.storage.translate import ConflictError, storage_errors
 
+BLOBS_AS_BYTES = "all_binary"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fragments:
@@ -134,12 +136,7 @@ def _ids(field: Any) -> tuple[Any, ...]:
 def open_leaf(root: Root, location: str, version: int | None) -> lance.LanceDataset:
     """Open a leaf at the version that the manifest names, or its latest."""
     with storage_errors(f"open the leaf at {location!r}", root):
-        return lance.dataset(
-            root.uri_of(location),
-            version=version,
-            storage_options=_options(root),
-            default_scan_options={"blob_handling": "all_binary"},
-        )
+        return lance.dataset(root.uri_of(location), version=version, storage_options=_options(root))
 
 
 def as_dataset(root: Root, location: str, schema: pa.Schema, fragments: Sequence[Any], *, base: int | None) -> Any:
@@ -242,14 +239,16 @@ def live_offsets(handle: Any, number: int) -> Any:
 def rows_of(handle: Any, fragments: Sequence[Any]) -> Any:
     """The live rows of some fragments of an open leaf, batch by batch."""
     chosen = [handle.get_fragment(item.id) for item in fragments]
-    return handle.scanner(fragments=chosen).to_batches()
+    return handle.scanner(fragments=chosen, blob_handling=BLOBS_AS_BYTES).to_batches()
 
 
 def rows_at(handle: Any, places: Mapping[int, Any]) -> Any:
     """The rows at some places of an open leaf, batch by batch."""
     for number, offsets in places.items():
         chosen = handle.get_fragment(number)
-        for batch in handle.scanner(fragments=[chosen], with_row_address=True).to_batches():
+        for batch in handle.scanner(
+            fragments=[chosen], with_row_address=True, blob_handling=BLOBS_AS_BYTES
+        ).to_batches():
             own = (batch.column("_rowaddr").to_numpy() & np.uint64(0xFFFFFFFF)).astype(np.int64)
             kept = batch.filter(pa.array(np.isin(own, offsets)))
             if kept.num_rows:

@@ -89,6 +89,19 @@ def append_often(place: Place, path: Path, times: int, number: int) -> int:
     return times
 
 
+def append_while_it_lasts(place: Place, path: Path, times: int, number: int) -> list[int]:
+    """Append to a table that may go away; what was written for certain."""
+    catalog = place.catalog()
+    written: list[int] = []
+    for turn in range(times):
+        with contextlib.suppress(LanceNamespaceError, OSError):
+            lance.write_dataset(
+                rows(number * 1000 + turn), namespace_client=catalog, table_id=list(path), mode="append"
+            )
+            written.append(number * 1000 + turn)
+    return written
+
+
 def create_many(place: Place, parent: Path, times: int, number: int) -> None:
     """Make namespaces and tables of names that nobody else makes, by turns."""
     catalog = place.catalog()

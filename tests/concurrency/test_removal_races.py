@@ -195,6 +195,43 @@ def test_a_deregistration_and_a_new_version_leave_no_orphan(crew: Crew, place: P
             assert sorted(table.to_table()["id"].to_pylist()) == [1, 2]
 
 
+def test_rows_that_were_appended_through_the_catalog_outlive_a_rename(crew: Crew, local: Place) -> None:
+    prepare(local, [], managed=True)
+    for turn in range(rounds(3, 60)):
+        source, target = [f"t{turn}"], [f"u{turn}"]
+        actions.create_table(local, source, 999)
+
+        renamed, *writers = crew.meet(
+            (actions.rename_table, (local, source, target)),
+            *((actions.append_while_it_lasts, (local, source, 4, number)) for number in range(4)),
+        )
+
+        assert renamed.won, renamed
+        assert all(writer.won for writer in writers), writers
+        assert ids_in(local, source) is None
+        kept = ids_in(local, target)
+        assert len(kept) == len(set(kept))
+        assert {999, *(number for writer in writers for number in writer.value)} <= set(kept)
+        audit.whole(local, garbage=None)
+
+
+def test_a_drop_while_others_append_leaves_no_table(crew: Crew, local: Place) -> None:
+    prepare(local, [], managed=True)
+    for turn in range(rounds(3, 60)):
+        path = [f"t{turn}"]
+        actions.create_table(local, path, 999)
+
+        dropped, *writers = crew.meet(
+            (actions.drop_table, (local, path)),
+            *((actions.append_while_it_lasts, (local, path, 4, number)) for number in range(4)),
+        )
+
+        assert dropped.won, dropped
+        assert all(writer.won for writer in writers), writers
+        assert local.catalog().list_tables(ListTablesRequest(id=[])).tables == []
+        audit.whole(local, garbage=None)
+
+
 def test_eight_live_in_one_catalog_and_leave_it_whole(crew: Crew, local: Place) -> None:
     names = ["a", "b", "c", "d"]
 

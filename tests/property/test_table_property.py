@@ -16,7 +16,6 @@ import pytest
 from datafusion import SessionContext
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
-from tests.property import strategies as some
 
 import lancepart as lp
 from lancepart.model.keys import value_keys
@@ -24,6 +23,7 @@ from lancepart.storage import upkeep
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.write.route import partition_values
+from tests.property import strategies as some
 
 LONG = bool(os.environ.get("LANCEPART_TORTURE"))
 EXAMPLES = 1500 if LONG else 30

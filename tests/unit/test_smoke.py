@@ -1,5 +1,6 @@
 import lance
 from lance_namespace import CreateNamespaceRequest, CreateTableRequest, DescribeTableRequest, RenameTableRequest
+
 from tests.support.catalogs import Place, ipc, rows
 
 

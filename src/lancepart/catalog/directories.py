@@ -28,6 +28,7 @@ class State(Enum):
     """What stands in a table directory."""
 
     ABSENT = "absent"
+    STRAY = "stray"
     DECLARED = "declared"
     CREATED = "created"
     DEREGISTERED = "deregistered"
@@ -39,15 +40,21 @@ def v1_location(name: str) -> str:
 
 
 def state(catalog: Catalog, location: str) -> State:
-    """What stands at a location, by one listing."""
+    """What stands at a location, by one listing.
+
+    A directory that has files, but neither a version nor a mark, is a table to the listing alone. Beside the manifest
+    it is not: a writer leaves such files behind when the table that it writes to is renamed or dropped meanwhile.
+    """
     directories, files = catalog.files.children(location)
     names = {info.path.rsplit("/", 1)[-1] for info in files}
     if DEREGISTERED in names:
         return State.DEREGISTERED
-    if "_versions" in directories and not catalog.files.is_empty(f"{location}/_versions"):
+    if DIRECTORY in directories and _has_data(catalog, location):
         return State.CREATED
-    if names or any(not catalog.files.is_empty(f"{location}/{directory}") for directory in directories):
+    if RESERVED in names:
         return State.DECLARED
+    if names or any(not catalog.files.is_empty(f"{location}/{directory}") for directory in directories):
+        return State.STRAY if catalog.manifest_enabled else State.DECLARED
     return State.ABSENT
 
 
@@ -68,12 +75,12 @@ def list_names(catalog: Catalog, *, known: Iterable[str] = ()) -> list[str]:
 
 def have_data(catalog: Catalog, locations: Iterable[str]) -> list[bool]:
     """For each location, whether a finished version stands there, hidden from the listing or not."""
+    return _each(catalog, lambda location: _has_data(catalog, location), locations)
 
-    def has_data(location: str) -> bool:
-        names = (info.path.rsplit("/", 1)[-1] for info in catalog.files.walk(f"{location}/{DIRECTORY}"))
-        return any(version_of(name) is not None for name in names)
 
-    return _each(catalog, has_data, locations)
+def _has_data(catalog: Catalog, location: str) -> bool:
+    names = (info.path.rsplit("/", 1)[-1] for info in catalog.files.walk(f"{location}/{DIRECTORY}"))
+    return any(version_of(name) is not None for name in names)
 
 
 def _states(catalog: Catalog, locations: Iterable[str]) -> list[State]:

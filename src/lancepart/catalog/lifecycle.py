@@ -105,7 +105,9 @@ def new_location(catalog: Catalog, path: tuple[str, ...]) -> str:
         return location
     if found is State.DEREGISTERED:
         directories.sweep_leftover(catalog, location)
-    elif all(row.object_id == path[0] for row in catalog.snapshot().at_locations([location])):
+    elif found is not State.STRAY and all(
+        row.object_id == path[0] for row in catalog.snapshot().at_locations([location])
+    ):
         raise ConcurrentModificationError(f"table {shown(path)} is being created by another writer at this moment")
     return hashed_location(object_id(path))
 

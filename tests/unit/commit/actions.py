@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from tests.support.catalogs import Place
 
 import lancepart as lp
+from tests.support.catalogs import Place
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string()), ("n", pa.int32())])
 KEYS = ["a", "b", None, ""]

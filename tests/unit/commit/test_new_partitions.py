@@ -8,11 +8,11 @@ from pathlib import Path
 
 import lance
 import pytest
+
+import lancepart as lp
 from tests.support.catalogs import Place
 from tests.support.processes import CREW, Crew, hire
 from tests.unit.commit import actions
-
-import lancepart as lp
 
 
 @pytest.fixture(scope="module")

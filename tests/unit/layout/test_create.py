@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from lance_namespace import CreateNamespaceRequest, CreateTableRequest
-from tests.support.catalogs import Place, ipc, rows
 
 import lancepart as lp
 from lancepart.errors import (
@@ -18,6 +17,7 @@ from lancepart.errors import (
     TableSchemaValidationError,
     UnsupportedOperationError,
 )
+from tests.support.catalogs import Place, ipc, rows
 
 SCHEMA = pa.schema([("id", pa.int64()), ("country", pa.string())])
 

@@ -105,7 +105,7 @@ def check_survivor(place: Place, before: Any, after: Any, kill: Kill) -> None:
 def test_a_weak_overwrite_that_was_killed_is_simply_run_again(tmp_path: Path) -> None:
     place = Place(str(tmp_path / "t"))
     make(place, [(1, "A", 10), (3, "B", 30)], mode="weak")
-    steps = doomed.run(doomed.delete, place)
+    steps = doomed.run(doomed.overwrite, place)
 
     for kill in chosen(steps, "weak"):
         again = Place(str(tmp_path / f"t{kill.step}{kill.after}"))

@@ -12,7 +12,7 @@ from typing import TypeVar
 import lance
 import pyarrow as pa
 
-from lancepart.errors import ConcurrentModificationError, InternalError, LanceNamespaceError
+from lancepart.errors import ConcurrentModificationError, InternalError, LanceNamespaceError, LanceNamespaceError
 from lancepart.storage import upkeep
 from lancepart.storage.dataset import create_dataset
 from lancepart.storage.root import Root
@@ -75,6 +75,11 @@ class Manifest:
                     ) from None
                 attempt += 1
                 time.sleep(random.uniform(0, min(0.25, 0.002 * 2 ** min(attempt, 7))))
+            except LanceNamespaceError:
+                landed = self._landed(change)
+                if landed:
+                    return result, landed
+                raise
 
     def publish(self, snapshot: Snapshot, change: Change) -> int:
         """Commit a change that was planned on a snapshot; ConflictError if what it names changed since."""

@@ -62,7 +62,7 @@ def after_commit(manifest: Manifest, version: int, *, written: int = 0) -> None:
                 index(manifest)
             if version % CLEAN_EVERY == 0:
                 clean(manifest)
-    except LanceNamespaceError as error:
+    except (LanceNamespaceError, OSError) as error:
         _log.debug("upkeep of __manifest is left to a later commit: %s", error)
 
 

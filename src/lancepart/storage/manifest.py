@@ -12,7 +12,7 @@ from typing import TypeVar
 import lance
 import pyarrow as pa
 
-from lancepart.errors import ConcurrentModificationError, InternalError, LanceNamespaceError, LanceNamespaceError
+from lancepart.errors import ConcurrentModificationError, InternalError, LanceNamespaceError
 from lancepart.storage import upkeep
 from lancepart.storage.dataset import create_dataset
 from lancepart.storage.root import Root

@@ -62,7 +62,7 @@ def define(schema: pa.Schema, partition_by: Sequence[str | PartitionField], *, t
         raise InvalidInputError('partition_by is a list of at least one field, for example ["year(ts)", "country"]')
     numbered = assign_field_ids(stored)
     spec = PartitionSpec(id=1, fields=parse_partition_by(list(partition_by), numbered))
-    spec.check(numbered)
+    _check_new(spec, numbered)
     return TableMetadata(
         schema=numbered,
         specs=(spec,),
@@ -155,5 +155,14 @@ def new_spec(metadata: TableMetadata, partition_by: Sequence[str | PartitionFiel
     spec = evolve(metadata.specs, fields)
     if spec.fields == metadata.spec.fields:
         return metadata
-    spec.check(metadata.schema)
+    _check_new(spec, metadata.schema)
     return metadata.changed(specs=(*metadata.specs, spec))
+
+
+def _check_new(spec: PartitionSpec, schema: pa.Schema) -> None:
+    """Check a spec that is being defined; its sources all exist."""
+    spec.check(schema)
+    for field in spec.fields:
+        sources = field.sources(schema)
+        if all(source is not None for source in sources):
+            field.check_new([source.type for source in sources if source is not None])

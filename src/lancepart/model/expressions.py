@@ -109,6 +109,19 @@ class Expression:
                 f"expression {self.sql!r} gives another value once its columns are widened to {types}"
             )
 
+    def refuse_partial_nulls(self, source_types: Sequence[Any], result_type: Any) -> None:
+        """Insist that an expression over several columns gives NULL only when all of them are NULL."""
+        samples = [_sample(source_type) for source_type in source_types]
+        for index, sample in enumerate(samples):
+            if self.arity < 2 or sample is None:
+                continue
+            arrays = [sample if at == index else pa.nulls(1, kind) for at, kind in enumerate(source_types)]
+            if self.apply(arrays, result_type).null_count:
+                raise InvalidInputError(
+                    f"expression {self.sql!r} gives NULL when only col{index} has a value: one over several columns "
+                    "must pass over those that are NULL, for example with coalesce or concat"
+                )
+
     def apply(self, arrays: Sequence[Any], result_type: Any) -> Any:
         """Evaluate over equally long arrays, timestamps in UTC, and cast to the declared type.
 
@@ -159,6 +172,16 @@ def referenced_columns(sql: str, names: Sequence[str]) -> set[str] | None:
         return {str(node.to_variant().name()) for node in _walk(tree) if node.variant_name() == "Column"}
     except Exception:
         return None
+
+
+def _sample(source_type: Any) -> Any | None:
+    """Some value of a type, as an array; None where none is at hand."""
+    for plain in (pa.array(["a"]), pa.array([1], pa.int64()), pa.array([1], pa.int32()), pa.array([b"a"])):
+        try:
+            return plain.cast(source_type)
+        except pa.ArrowException:
+            continue
+    return None
 
 
 class _Explained:

@@ -70,6 +70,12 @@ class PartitionField:
                 message = f"{transform.name} gives {given}, which is not the declared {self.result_type}"
                 raise InvalidInputError(f"partition field {self.field_id!r}: {message}")
 
+    def check_new(self, source_types: Sequence[Any]) -> None:
+        """What is asked of a field that is being defined, beyond what one that exists must hold."""
+        if self.expression is not None:
+            expression = _expression(self.expression, len(self.source_ids))
+            self._naming(lambda: expression.refuse_partial_nulls(source_types, self.result_type))
+
     def apply(self, arrays: Sequence[Any]) -> Any:
         """The partition value of each row, in the declared type; a removed column is an array of nulls."""
         if self.expression is not None:

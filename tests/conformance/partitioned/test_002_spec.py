@@ -265,7 +265,7 @@ def test_6_a_value_that_does_not_fit_the_declared_type_stops_the_write(make: Mak
         ("CASE WHEN n < 10 THEN 'few' ELSE 'many' END", {"n": 3}, "few"),
         ("date_trunc('month', ts)", {"ts": datetime(2025, 12, 10, tzinfo=UTC)}, "2025-12-01 00:00:00"),
         ("abs(murmur3(a)) % 16", {"a": "iceberg"}, str(1210000089 % 16)),
-        ("n > 5 AND a IS NOT NULL", {"n": 7, "a": "x"}, "true"),
+        ("coalesce(n, 0) > 5 AND a IS NOT NULL", {"n": 7, "a": "x"}, "true"),
         ("coalesce(a, b)", {"b": "x"}, "x"),
         ("date_part('hour', ts)", {"ts": datetime(2025, 12, 10, 3, tzinfo=UTC)}, "3"),
     ],
@@ -290,3 +290,14 @@ def test_equality_prunes_an_expression(make: Make) -> None:
 
     assert [leaf.values for leaf in scan.plan().leaves] == [("7",)]
     assert scan.to_arrow().column("id").to_pylist() == [17]
+
+
+def test_requirement_5_an_expression_over_several_columns_passes_over_those_that_are_null(local: Place) -> None:
+    schema = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("c", pa.string())])
+
+    with pytest.raises(InvalidInputError, match="gives NULL when only col0 has a value"):
+        lp.create_table(local.root, schema, ["expr(a + b) AS total"])
+
+    table = lp.create_table(local.root, schema, ["expr(coalesce(a, 0) + coalesce(b, 0)) AS total"])
+    with pytest.raises(InvalidInputError, match="must pass over"):
+        table.update_spec(["expr(upper(c) || CAST(a AS VARCHAR)) AS both"])

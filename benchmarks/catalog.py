@@ -39,29 +39,38 @@ KINDS: dict[str, Callable[..., LanceNamespace]] = {
 
 def run(report: Report) -> None:
     for size in SIZES:
-        figures = {kind: _measure(kind, size) for kind in KINDS}
+        figures = _measure(size)
         for name in figures["native"]:
             better = "higher" if name == "commits/s" else "lower"
             report.add(f"{size:>7} objects, {name}", figures["lancepart"][name], figures["native"][name], better=better)
     _flatness(report)
 
 
-def _measure(kind: str, size: int) -> dict[str, float]:
-    with tempfile.TemporaryDirectory() as root:
-        _fill(kind, root, size)
-        catalog = KINDS[kind](root=root)
+def _measure(size: int) -> dict[str, dict[str, float]]:
+    """Both catalogs in turn, call by call, so that whatever else the machine does hits both."""
+    with tempfile.TemporaryDirectory() as folder:
+        catalogs = {}
+        for kind, make in KINDS.items():
+            _fill(kind, f"{folder}/{kind}", size)
+            catalogs[kind] = make(root=f"{folder}/{kind}")
         rng = random.Random(size)
-        catalog.list_tables(ListTablesRequest(id=["ns"], limit=1))
-        figures = {
-            "create ms": _median(lambda i: catalog.create_namespace(CreateNamespaceRequest(id=[f"new{i}"])), 40),
-            "describe ms": _median(
-                lambda _: catalog.describe_table(DescribeTableRequest(id=["ns", f"t{rng.randrange(size):07d}"])), 100
-            ),
-            "list ms": _median(lambda _: catalog.list_tables(ListTablesRequest(id=["ns"])), 15),
-        }
-        done, failed = _contended(kind, root)
-        figures["commits/s"] = done / SECONDS
-        figures["failed writers"] = failed
+
+        def create(catalog: LanceNamespace, i: int) -> None:
+            catalog.create_namespace(CreateNamespaceRequest(id=[f"new{i}"]))
+
+        def describe(catalog: LanceNamespace, _: int) -> None:
+            catalog.describe_table(DescribeTableRequest(id=["ns", f"t{rng.randrange(size):07d}"]))
+
+        def listed(catalog: LanceNamespace, _: int) -> None:
+            catalog.list_tables(ListTablesRequest(id=["ns"]))
+
+        figures: dict[str, dict[str, float]] = {kind: {} for kind in KINDS}
+        for name, call, times in (("create ms", create, 40), ("describe ms", describe, 100), ("list ms", listed, 15)):
+            for kind, median in _medians(catalogs, call, times).items():
+                figures[kind][name] = median
+        for kind in KINDS:
+            done, failed = _contended(kind, f"{folder}/{kind}")
+            figures[kind] |= {"commits/s": done / SECONDS, "failed writers": failed}
         return figures
 
 
@@ -83,14 +92,17 @@ def _fill(kind: str, root: str, size: int) -> None:
         upkeep.create_indices(dataset)
 
 
-def _median(call: Callable[[int], Any], times: int) -> float:
-    call(-1)
-    spent = []
-    for i in range(times):
-        start = time.perf_counter()
-        call(i)
-        spent.append((time.perf_counter() - start) * 1000)
-    return statistics.median(spent)
+def _medians(
+    catalogs: dict[str, LanceNamespace], call: Callable[[LanceNamespace, int], None], times: int
+) -> dict[str, float]:
+    spent: dict[str, list[float]] = {kind: [] for kind in catalogs}
+    for i in range(-1, times):
+        for kind, catalog in catalogs.items():
+            start = time.perf_counter()
+            call(catalog, i)
+            if i >= 0:
+                spent[kind].append((time.perf_counter() - start) * 1000)
+    return {kind: statistics.median(values) for kind, values in spent.items()}
 
 
 def _contended(kind: str, root: str) -> tuple[int, int]:

@@ -56,7 +56,7 @@ def test_one_of_eight_makes_the_next_version_and_its_row_is_the_one_there(
 def test_eight_append_through_pylance_and_no_row_is_lost_or_doubled(crew: Crew, place: Place, managed: bool) -> None:
     prepare(place, managed)
     times = rounds(1 if place.options else 3, 12)
-    writers = rounds(4 if place.options else CREW, CREW)
+    writers = rounds(2, 4) if place.options else CREW  # pylance gives up after 30 s, and moto serves one at a time
 
     outcomes = crew.race(actions.append_often, *((place, ["t"], times, number) for number in range(writers)))
 

@@ -163,6 +163,10 @@ def _check_new(spec: PartitionSpec, schema: pa.Schema) -> None:
     """Check a spec that is being defined; its sources all exist."""
     spec.check(schema)
     for field in spec.fields:
+        if pa.types.is_decimal(field.result_type) and field.result_type.scale < 0:
+            raise InvalidInputError(
+                f"partition field {field.field_id!r}: {field.result_type} has a negative scale: Lance can't filter it"
+            )
         sources = field.sources(schema)
         if all(source is not None for source in sources):
             field.check_new([source.type for source in sources if source is not None])

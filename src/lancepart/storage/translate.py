@@ -30,7 +30,7 @@ _MISSING = re.compile(
     r"was not found|not found:|no such (file|dataset|key|version)|does not exist|notfound", re.IGNORECASE
 )
 _EXISTS = re.compile(r"already exists", re.IGNORECASE)
-_DENIED = re.compile(r"permission denied|access ?denied|forbidden|\b403\b", re.IGNORECASE)
+_DENIED = re.compile(r"permission denied|access ?denied|forbidden|status(?: code)?:? 403\b", re.IGNORECASE)
 _INPUT = re.compile(
     r"invalid user input|invalid input|lanceerror\(schema\)|schema error|sql error|parse error|parsererror"
     r"|no field named|error during planning|type_coercion|invalid argument|failed to parse|with different schema"

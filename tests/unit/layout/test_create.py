@@ -111,3 +111,10 @@ def test_views_are_what_lance_stores_them_as(local: Place) -> None:
 def test_layouts_and_paths_of_later_are_refused_clearly(local: Place) -> None:
     with pytest.raises((UnsupportedOperationError, InvalidInputError), match="layout"):
         lp.create_table(local.root, SCHEMA, ["country"], layout="tree")
+
+
+def test_a_partition_value_that_lance_could_not_filter_is_refused_when_the_table_is_made(local: Place) -> None:
+    schema = pa.schema([("price", pa.decimal128(5, -2))])
+
+    with pytest.raises(InvalidInputError, match="negative scale"):
+        lp.create_table(local.root, schema, ["price"])

@@ -1,4 +1,4 @@
-"""The data operations of the interface that Lance gives for one table (issue 2): rows in, changed, out."""
+"""The data operations of the interface that Lance gives for one table: rows in, changed, out."""
 
 import pyarrow as pa
 import pytest

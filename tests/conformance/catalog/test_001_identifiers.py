@@ -1,4 +1,4 @@
-"""Identifiers (issue 2): what would be ambiguous or lead elsewhere is refused, all else works in every mode."""
+"""Identifiers: what would be ambiguous or lead elsewhere is refused, all else works in every mode."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Indices, tags, schema changes and statistics of one table (issue 2)."""
+"""Indices, tags, schema changes and statistics of one table."""
 
 import pyarrow as pa
 import pytest

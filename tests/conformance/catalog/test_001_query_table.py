@@ -1,4 +1,4 @@
-"""QueryTable, ExplainTableQueryPlan and AnalyzeTableQueryPlan (issue 2)."""
+"""QueryTable, ExplainTableQueryPlan and AnalyzeTableQueryPlan."""
 
 from typing import Any
 

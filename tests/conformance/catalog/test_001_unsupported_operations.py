@@ -1,4 +1,4 @@
-"""What can't be supported says so with code 0, not with a half result (issue 2)."""
+"""What can't be supported says so with code 0, not with a half result."""
 
 import lance_namespace as models
 import pytest

@@ -221,7 +221,7 @@ class Transaction:
         found: dict[tuple[int, tuple[str, ...]], Leaf] = {}
         for spec in {spec.id: spec for spec, _, _ in wanted}.values():
             keys = [(key, values) for other, key, values in wanted if other.id == spec.id]
-            rows_found = candidates(snapshot, spec, _listed(spec, keys))
+            rows_found = candidates(snapshot, spec, _listed(spec, keys), whole=True)
             found |= {(spec.id, item.key): item for item in as_leaves(snapshot, spec, rows_found, self.metadata)}
         return found
 
@@ -245,7 +245,7 @@ class Transaction:
         if self.weak:
             self._publish_new_leaves([work for work in changed if work.is_new])
             return None
-        fence = rows.fence_value(self.snapshot, self.metadata)
+        fence = rows.fence_value(self.snapshot, self.metadata) if self.fenced else None
         return self.manifest.commit(partial(self._plan, changed, fence))[1]
 
     def _plan(self, changed: list[Work], fence: str | None, snapshot: Snapshot, retry: bool) -> tuple[Change, None]:

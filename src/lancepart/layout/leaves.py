@@ -16,7 +16,7 @@ from lancepart.model.keys import value_keys, value_texts
 from lancepart.model.quoting import quote_identifier
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage.rows import TABLE, TABLE_VERSION, parse_metadata
-from lancepart.storage.snapshot import Snapshot, literals
+from lancepart.storage.snapshot import Snapshot
 
 DATASET = "dataset"
 _LOOKED_UP = 2_000
@@ -53,16 +53,17 @@ def partition_column(field_id: str) -> str:
     return f"partition_field_{field_id}"
 
 
-def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None) -> Any:
+def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False) -> Any:
     """The rows of one spec version's leaves that a filter over partition columns leaves in.
 
-    The version's prefix is kept out of the filter, so that an index on a partition column can answer it.
+    The version's prefix is kept out of the filter, so that an index on a partition column can answer it. ``whole``
+    rows are what a commit needs: the snapshot remembers them until then.
     """
     columns = ["object_id", "location", "metadata", *map(partition_column, (f.field_id for f in spec.fields))]
     if READ_VERSION.name in (snapshot.schema.names if snapshot.schema is not None else ()):
         columns.append(READ_VERSION.name)
     test = f"object_type = '{TABLE}'" if where is None else f"({where}) AND object_type = '{TABLE}'"
-    found = snapshot.scan(test, columns=columns)
+    found = snapshot.scan(test, columns=None if whole else columns)
     assert found is not None
     ids = found.column("object_id")
     mine = pc.and_(pc.starts_with(ids, f"v{spec.id}$"), pc.ends_with(ids, f"${DATASET}"))
@@ -157,12 +158,12 @@ def _newer(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, tuple[in
 
 
 def _any_exists(snapshot: Snapshot, versions: Sequence[str]) -> bool:
-    few = len(versions) <= _LOOKED_UP
-    where = f"object_id IN ({literals(versions)})" if few else f"object_type = '{TABLE_VERSION}'"
-    found = snapshot.scan(where, columns=["object_id"])
+    if len(versions) <= _LOOKED_UP:
+        return snapshot.any_exists(versions)
+    found = snapshot.scan(f"object_type = '{TABLE_VERSION}'", columns=["object_id"])
     assert found is not None
     ids = found.column("object_id")
-    return bool(len(ids)) and (few or bool(pc.any(pc.is_in(pa.array(versions), value_set=ids)).as_py()))
+    return bool(len(ids)) and bool(pc.any(pc.is_in(pa.array(versions), value_set=ids)).as_py())
 
 
 def _highest(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, tuple[int, int]]:

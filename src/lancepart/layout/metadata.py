@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -99,7 +99,13 @@ def is_partitioned(properties: Mapping[str, str]) -> bool:
 
 
 def read_metadata(properties: Mapping[str, str], *, has_read_version: bool, root: str) -> TableMetadata:
-    """Read and check a table's definition; an invalid one says which field and why."""
+    """Read and check a table's definition, once for as long as it stays; an invalid one says which field and why."""
+    return _read(tuple(properties.items()), has_read_version, root)
+
+
+@lru_cache(maxsize=64)
+def _read(entries: tuple[tuple[str, str], ...], has_read_version: bool, root: str) -> TableMetadata:
+    properties = dict(entries)
     if not is_partitioned(properties):
         raise TableNotFoundError(f"there is no partitioned table at {root!r}: make one with lancepart.create_table")
     _refuse_newer(properties)

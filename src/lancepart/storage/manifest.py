@@ -34,16 +34,25 @@ class Manifest:
         self.root = root
         self.uri = f"{root.uri}/{NAME}"
         self._session = lance.Session()
+        self._latest: Snapshot | None = None
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         """The latest version, or a given one; an empty one while nothing was written."""
         try:
             with storage_errors("open __manifest", self.root):
-                return Snapshot(self._open(version), self.root)
+                return self._remembered(self._open(version), latest=version is None)
         except MissingError:
             if version is not None:
                 raise
             return Snapshot(None, self.root)
+
+    def _remembered(self, handle: lance.LanceDataset, *, latest: bool) -> Snapshot:
+        """The latest snapshot as last opened, with all that was read of it, if it is the one asked for."""
+        known = self._latest
+        if known is None or known.version != handle.version or time.monotonic() - known.opened > FRESH_SECONDS / 2:
+            known = Snapshot(handle, self.root)
+            self._latest = known if latest else self._latest
+        return known
 
     def transact(self, plan: Callable[[Snapshot, bool], tuple[Change, Result]]) -> Result:
         """Commit a change, and give back what its plan answered."""
@@ -88,7 +97,7 @@ class Manifest:
         handle = self._writable(snapshot)
         _refuse_doubles(change)
         with storage_errors("commit to __manifest", self.root):
-            version = _merge(handle, change, Snapshot(handle, self.root))
+            version = _merge(handle, change, snapshot)
         upkeep.after_commit(self, version, written=len(change.inserts))
         return version
 
@@ -171,7 +180,7 @@ class Manifest:
 
     def _writable(self, snapshot: Snapshot) -> lance.LanceDataset:
         """A handle at the snapshot's version of a manifest that has the key and columns that commits rely on."""
-        handle = snapshot.handle
+        handle = snapshot.own_handle()
         if handle is None:
             self._create()
             raise ConflictError("the manifest was written for the first time")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,22 +19,26 @@ from lancepart.storage.rows import Row
 from lancepart.storage.translate import storage_errors
 
 REQUIRED_COLUMNS = "lancepart.columns"
+_REMEMBERED = 4_096
+_SCANS = 4
 
 
 class Snapshot:
-    """What the manifest held at one version; ``None`` as handle stands for a manifest not yet written."""
+    """What the manifest held at one version; version 0, without a handle, is a manifest not yet written."""
 
     def __init__(self, handle: lance.LanceDataset | None, root: Root) -> None:
         self.handle = handle
+        self.version = 0 if handle is None else int(handle.version)
         self.root = root
         self.opened = time.monotonic()
+        self._seen: list[pa.Table] = []
+        self._absent: set[str] = set()
         if handle is not None:
             _check_columns(handle)
 
-    @property
-    def version(self) -> int:
-        """The manifest's version, 0 before it is first written."""
-        return 0 if self.handle is None else int(self.handle.version)
+    def own_handle(self) -> lance.LanceDataset | None:
+        """A handle to write with: Lance moves one that commits to the new version, and a snapshot stays where it is."""
+        return copy.copy(self.handle)
 
     @cached_property
     def properties(self) -> Mapping[str, str]:
@@ -52,25 +57,44 @@ class Snapshot:
         if self.handle is None:
             return None
         with storage_errors("read __manifest", self.root):
-            return self.handle.to_table(filter=where, columns=None if columns is None else list(columns), limit=limit)
+            found = self.handle.to_table(filter=where, columns=None if columns is None else list(columns), limit=limit)
+        if columns is None and 0 < found.num_rows <= _REMEMBERED:
+            self._seen = [*self._seen[1 - _SCANS :], found]
+        return found
 
     def table_of(self, ids: Sequence[str]) -> pa.Table:
-        """The full rows with these ids, in this order; those that do not exist are left out."""
+        """The full rows with these ids, in this order; those that do not exist are left out.
+
+        A snapshot never changes, so that rows seen once are not read again.
+        """
         assert self.handle is not None
-        found = self.scan(f"object_id IN ({literals(ids)})") if ids else self.scan("false")
+        seen = pa.concat_tables([self.handle.schema.empty_table(), *self._seen])
+        known = set(seen.column("object_id").to_pylist()) | self._absent
+        missing = [item for item in ids if item not in known]
+        if missing:
+            found = self.scan(f"object_id IN ({literals(missing)})")
+            assert found is not None
+            self._absent |= set(missing) - set(found.column("object_id").to_pylist())
+            seen = pa.concat_tables([seen, found])
+        order = pc.index_in(pa.array(ids, pa.string()), seen.column("object_id").combine_chunks())
+        return seen.take(order.drop_null())
+
+    def any_exists(self, ids: Sequence[str]) -> bool:
+        """Whether one of some ids is there; that none is will be remembered."""
+        wanted = [item for item in ids if item not in self._absent]
+        if not wanted:
+            return False
+        found = self.scan(f"object_id IN ({literals(wanted)})", columns=["object_id"])
         assert found is not None
-        order = pc.index_in(pa.array(ids, pa.string()), found.column("object_id").combine_chunks())
-        return found.take(order.drop_null())
+        self._absent |= set(wanted) - set(found.column("object_id").to_pylist())
+        return bool(found.num_rows)
 
     def rows(self, ids: Iterable[str]) -> dict[str, Row]:
         """The objects with these ids that exist."""
         wanted = tuple(dict.fromkeys(ids))
         if not wanted or self.handle is None:
             return {}
-        where = f"object_id = {literal(wanted[0])}" if len(wanted) == 1 else f"object_id IN ({literals(wanted)})"
-        found = self.scan(where)
-        assert found is not None
-        return {row["object_id"]: Row.read(row) for row in found.to_pylist()}
+        return {row["object_id"]: Row.read(row) for row in self.table_of(wanted).to_pylist()}
 
     def row(self, object_id: str) -> Row | None:
         """The object with this id."""

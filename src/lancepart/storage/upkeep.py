@@ -68,7 +68,7 @@ def after_commit(manifest: Manifest, version: int, *, written: int = 0) -> None:
 
 def compact(manifest: Manifest) -> bool:
     """Put small fragments together, the newest ones apart, where other writers are at work."""
-    handle = manifest.snapshot().handle
+    handle = manifest.snapshot().own_handle()
     if handle is None:
         return False
     fragments = sorted(fragment.fragment_id for fragment in handle.get_fragments())
@@ -86,7 +86,7 @@ def compact(manifest: Manifest) -> bool:
 
 def index(manifest: Manifest, *, many: int = MANY_ROWS) -> None:
     """Let the indices cover the rows that came since, and build those that another client dropped."""
-    handle = manifest.snapshot().handle
+    handle = manifest.snapshot().own_handle()
     if handle is not None:
         create_indices(handle, many=many)
         handle.optimize.optimize_indices()

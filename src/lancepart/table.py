@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lancepart.catalog import DirectoryNamespace
 from lancepart.commit import transaction as commits
+from lancepart.commit.once import Once
 from lancepart.commit.transaction import SNAPSHOT, Transaction
 from lancepart.errors import UnsupportedOperationError
 from lancepart.layout import create, evolution
@@ -24,7 +25,7 @@ from lancepart.read.scan import Scan
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
-from lancepart.write.conform import rereadable
+from lancepart.write.conform import is_rereadable, rereadable
 
 Partitioning = Sequence[str | PartitionField]
 
@@ -132,40 +133,60 @@ class PartitionedTable:
         """What the table is made of, as Arrow tables."""
         return Inspect(self._manifest, self._version)
 
-    def append(self, data: Any) -> int | None:
-        """Add rows in one atomic commit; the new snapshot's version (in weak mode ``None``, and not atomic)."""
-        return self._perform("append", lambda transaction: transaction.append(data))
+    def append(self, data: Any, *, idempotency_key: str | None = None) -> int | None:
+        """Add rows in one atomic commit; the new snapshot's version (in weak mode ``None``, and not atomic).
 
-    def overwrite(self, data: Any, where: str | None = None) -> int | None:
+        Of all calls with one ``idempotency_key``, whatever they do, only one commits.
+        """
+        return self._perform("append", lambda tx: tx.append(data), idempotency_key, again=is_rereadable(data))
+
+    def overwrite(self, data: Any, where: str | None = None, *, idempotency_key: str | None = None) -> int | None:
         """Replace exactly the partitions that the data touches or, with ``where``, exactly the rows that match it."""
-        kept = rereadable(data)
-        return self._perform("overwrite", lambda transaction: transaction.overwrite(kept, where))
+        again = is_rereadable(data)
+        return self._perform("overwrite", lambda tx: tx.overwrite(data, where), idempotency_key, again=again)
 
-    def delete(self, where: str) -> int | None:
+    def delete(self, where: str, *, idempotency_key: str | None = None) -> int | None:
         """Remove the rows that match."""
-        return self._perform("delete", lambda transaction: transaction.delete(where))
+        return self._perform("delete", lambda tx: tx.delete(where), idempotency_key)
 
-    def update(self, set: Mapping[str, str], where: str | None = None) -> int | None:
+    def update(
+        self, set: Mapping[str, str], where: str | None = None, *, idempotency_key: str | None = None
+    ) -> int | None:
         """Set columns to SQL expressions in the rows that match; a row whose partition changes moves."""
-        return self._perform("update", lambda transaction: transaction.update(set, where))
+        return self._perform("update", lambda tx: tx.update(set, where), idempotency_key)
 
-    def upsert(self, data: Any, on: Sequence[str]) -> int | None:
+    def upsert(self, data: Any, on: Sequence[str], *, idempotency_key: str | None = None) -> int | None:
         """Replace the rows that have the same key, and add the others."""
         kept = rereadable(data)
-        return self._perform("upsert", lambda transaction: transaction.upsert(kept, on))
+        return self._perform("upsert", lambda tx: tx.upsert(kept, on), idempotency_key)
 
-    def transaction(self, isolation: str = SNAPSHOT) -> Transaction:
+    def transaction(self, isolation: str = SNAPSHOT, *, idempotency_key: str | None = None) -> Transaction:
         """Several changes as one commit: ``with table.transaction() as tx:``."""
         self._refuse_past()
-        return Transaction(manifest=self._manifest, isolation=isolation)
+        once = None if idempotency_key is None else Once(key=idempotency_key)
+        return Transaction(manifest=self._manifest, isolation=isolation, once=once)
 
-    def _perform(self, operation: str, action: Callable[[Transaction], None]) -> int | None:
+    def _perform(
+        self, operation: str, action: Callable[[Transaction], None], key: str | None, *, again: bool = True
+    ) -> int | None:
         self._refuse_past()
-        return commits.perform(self._manifest, operation, action)
+        once = None if key is None else Once(key=key)
+        return commits.perform(self._manifest, operation, action, once=once, again=again)
 
-    def scan(self, where: str | None = None, columns: Sequence[str] | None = None, limit: int | None = None) -> Scan:
-        """Read the rows that match, lazily; ``where`` is SQL in DataFusion's dialect."""
-        snapshot = self._manifest.snapshot(self._version)
+    def scan(
+        self,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        *,
+        version: int | str | datetime | None = None,
+    ) -> Scan:
+        """Read the rows that match, lazily; ``where`` is SQL in DataFusion's dialect.
+
+        ``version`` reads an older snapshot: its number, a tag, or a moment.
+        """
+        wanted = self._version if version is None else history.resolve(self._manifest, version)
+        snapshot = self._manifest.snapshot(wanted)
         metadata = create.load(self._manifest, snapshot)
         return Scan.of(self._manifest.root, snapshot, metadata, where, columns, limit)
 

@@ -28,16 +28,21 @@ def stage_new_rows(root: Root, metadata: TableMetadata, location: str, rows: Any
     return schema, leafdata.stage(root, location, fitted, base=None)
 
 
-def prepared(root: Root, metadata: TableMetadata, location: str, version: int | None) -> tuple[int | None, LeafShape]:
-    """A version of a leaf that can take rows of the table's schema as it is now, made if need be."""
+def prepared(
+    root: Root, metadata: TableMetadata, location: str, version: int | None
+) -> tuple[int | None, LeafShape, bool]:
+    """A version of a leaf that can take rows of the table's schema as it is now, made if need be.
+
+    Whether all its rows were written anew for that is told too.
+    """
     handle = leafdata.open_leaf(root, location, version)
     shape = leafdata.shape_of(handle)
     matching = Matching.of(shape.schema, shape.native_ids)
     if matching.narrower(metadata.schema) or _stuck(shape, matching, metadata):
-        return _rewritten(root, metadata, location, version, handle)
+        return *_rewritten(root, metadata, location, version, handle), True
     missing = matching.missing(metadata.schema)
     if not missing:
-        return version, shape
+        return version, shape, False
     taken = set(shape.schema.names)
     fields = []
     for field in leaf_schema(missing):
@@ -48,8 +53,8 @@ def prepared(root: Root, metadata: TableMetadata, location: str, version: int | 
     extended = leafdata.add_columns(root, location, fields, base=version)
     newer = leafdata.shape_of(leafdata.open_leaf(root, location, extended if version is not None else None))
     if newer.ids[: len(shape.ids)] != shape.ids:
-        return _rewritten(root, metadata, location, version, handle)
-    return (extended if version is not None else None), newer
+        return *_rewritten(root, metadata, location, version, handle), True
+    return (extended if version is not None else None), newer, False
 
 
 def _stuck(shape: LeafShape, matching: Matching, metadata: TableMetadata) -> bool:

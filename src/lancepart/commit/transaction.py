@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from lancepart.commit import rows, verbs
+from lancepart.commit.once import AlreadyDoneError, Once
 from lancepart.commit.reads import Read, refuse_changed
 from lancepart.commit.work import StaleReadError, Work
 from lancepart.errors import InvalidInputError, LanceNamespaceError, UnsupportedOperationError
@@ -22,7 +23,7 @@ from lancepart.layout import create
 from lancepart.layout.leaves import DATASET, Leaf, Stats, as_leaves, candidates, partition_column
 from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.model.ids import leaf_location, object_id, partition_name
-from lancepart.model.predicate import Predicate
+from lancepart.model.predicate import Is, Not, Predicate
 from lancepart.model.quoting import quote_identifier, quote_literal
 from lancepart.model.spec import PartitionSpec
 from lancepart.plan import planner
@@ -47,6 +48,7 @@ class Transaction:
     manifest: Manifest
     isolation: str = SNAPSHOT
     operation: str = "transaction"
+    once: Once | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def __post_init__(self) -> None:
@@ -61,11 +63,18 @@ class Transaction:
         self.fenced = False
         self.closed = False
         self.user = who()
+        if self.once is not None and self.weak:
+            raise UnsupportedOperationError("an idempotency key needs a table with transactions='strong'")
 
     @property
     def weak(self) -> bool:
         """Whether each leaf is committed on its own."""
         return self.metadata.transactions != STRONG
+
+    @property
+    def signature(self) -> dict[str, str]:
+        """What each of the transaction's rows says of it: by this it is recognised."""
+        return {"transaction": self.id, "operation": self.operation, "by": self.user}
 
     @property
     def spec(self) -> PartitionSpec:
@@ -102,6 +111,11 @@ class Transaction:
         ]
         leaves += [work.as_leaf() for work in self.works.values() if work.is_new]
         return replace(planned, leaves=tuple(leaves))
+
+    def bind_specs(self) -> None:
+        """Let no other spec have come when the transaction commits, under which rows would stand elsewhere."""
+        nothing = Plan(version=self.snapshot.version, leaves=())
+        self.reads.append(Read(predicate=None, plan=nothing, binding=frozenset()))
 
     def append(self, data: Any) -> None:
         """Add rows."""
@@ -147,12 +161,24 @@ class Transaction:
         )
 
     def delete_matching(self, predicate: Predicate | None, *, binding: frozenset[int] | None = None) -> None:
-        """Remove the rows that a filter matches."""
+        """Remove the rows that a filter matches, from leaves that match entirely without reading them."""
         planned = self.plan(predicate, binding=binding)
-        found = self.over(planned.leaves, lambda item: reading.matching_addresses(self.task(item, predicate, ())))
-        for item, addresses in zip(planned.leaves, found, strict=True):
+        partly = self._matching_partly(predicate)
+        read = [item for item in planned.leaves if item.object_id in partly or item.object_id in self.works]
+        found = self.over(read, lambda item: reading.matching_addresses(self.task(item, predicate, ())))
+        for item, addresses in zip(read, found, strict=True):
             if len(addresses):
                 self.work_on(item).delete(addresses)
+        known = {item.object_id for item in read}
+        whole = [self.work_on(item) for item in planned.leaves if item.object_id not in known]
+        self.over([work for work in whole if work.stats.rows], Work.clear)
+
+    def _matching_partly(self, predicate: Predicate | None) -> set[str]:
+        """The leaves that may hold a row that a filter does not match."""
+        if predicate is None:
+            return set()
+        other = Not(operand=Is(operand=predicate, outcome=True))
+        return {leaf.object_id for leaf in planner.plan(self.snapshot, self.metadata, other).leaves}
 
     def over(self, items: Sequence[Any], action: Callable[[Any], Any]) -> list[Any]:
         """Do something for each item, on threads."""
@@ -240,15 +266,20 @@ class Transaction:
         self._check_open()
         self.closed = True
         changed = [work for work in self.works.values() if work.is_changed]
-        if not changed:
+        if not changed and self.once is None:
             return None if self.weak else self.snapshot.version
         if self.weak:
             self._publish_new_leaves([work for work in changed if work.is_new])
             return None
         fence = rows.fence_value(self.snapshot, self.metadata) if self.fenced else None
-        return self.manifest.commit(partial(self._plan, changed, fence))[1]
+        try:
+            return self.manifest.commit(partial(self._plan, changed, fence))[1]
+        except AlreadyDoneError as done:
+            return done.version
 
     def _plan(self, changed: list[Work], fence: str | None, snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        if self.once is not None and self.once.is_done(snapshot):
+            raise AlreadyDoneError(snapshot.version)
         now = create.load(self.manifest, snapshot)
         if self.fenced and rows.fence_value(snapshot, self.metadata) != fence:
             raise StaleReadError("another writer changed what this one depends on")
@@ -263,6 +294,8 @@ class Transaction:
         binding = self.isolation == SERIALIZABLE or any(read.binding for read in self.reads) or self.needs is not None
         if self.fenced or binding or any(work.is_new for work in changed):
             change = rows.with_mark(change, snapshot, self.metadata, {rows.FENCE: self.id})
+        if self.once is not None:
+            change += self.once.written(snapshot, self.signature)
         mine = {work.object_id for work in changed}
         read = {leaf.object_id for each in self.reads for leaf in each.bound}
         return change + Change(touches=tuple(sorted(read - mine))), None
@@ -314,17 +347,26 @@ class Transaction:
         self.closed = True
 
 
-def perform(manifest: Manifest, operation: str, action: Callable[[Transaction], None]) -> int | None:
-    """Do one thing in a transaction of its own, again if what it read was changed meanwhile."""
+def perform(
+    manifest: Manifest,
+    operation: str,
+    action: Callable[[Transaction], None],
+    *,
+    once: Once | None = None,
+    again: bool = True,
+) -> int | None:
+    """Do one thing in a transaction of its own, again if what it read was changed meanwhile and ``again`` allows it."""
     deadline = time.monotonic() + RETRY_SECONDS
     while True:
-        transaction = Transaction(manifest=manifest, operation=operation)
+        transaction = Transaction(manifest=manifest, operation=operation, once=once)
+        if once is not None and once.is_done(transaction.snapshot):
+            return transaction.snapshot.version
         try:
             with _telling_what_was_written(transaction):
                 action(transaction)
                 return transaction.commit()
         except StaleReadError:
-            if time.monotonic() > deadline:
+            if not again or time.monotonic() > deadline:
                 raise
             time.sleep(random.uniform(0, 0.05))
 

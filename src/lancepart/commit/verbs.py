@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from datafusion import SessionContext
 
 from lancepart.commit.keys import KeyIndex
+from lancepart.commit.work import Work
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError, TableSchemaValidationError
 from lancepart.model.parse import parse
 from lancepart.model.predicate import And, In, Predicate
@@ -21,7 +22,6 @@ from lancepart.write.route import Part, in_partitions, route
 
 if TYPE_CHECKING:
     from lancepart.commit.transaction import Transaction
-    from lancepart.commit.work import Work
 
 _MOST_KEYS = 1_000
 
@@ -61,22 +61,26 @@ def overwrite(transaction: Transaction, data: Any, where: str | None) -> None:
     if where is not None:
         _replace_where(transaction, data, where)
         return
-    chunks = list(batches(data, transaction.metadata.plain_schema))
-    routed = [list(route(chunk, transaction.metadata.schema, transaction.spec)) for chunk in chunks]
-    _clear_partitions(transaction, {part.key for parts in routed for part in parts})
-    for parts in routed:
+    keys: set[tuple[str, ...]] = set()
+    for chunk in batches(data, transaction.metadata.plain_schema):
+        parts = list(route(chunk, transaction.metadata.schema, transaction.spec))
+        fresh = [part for part in parts if part.key not in keys]
+        there = [work for work in transaction.work_for(fresh) if work.head is not None or not work.is_new]
+        transaction.over(there, Work.replace)
+        keys |= {part.key for part in fresh}
         for work in add(transaction, parts):
             work.replaced = True
+    if transaction.older_specs:
+        _clear_older(transaction, keys)
+    else:
+        transaction.bind_specs()
 
 
-def _clear_partitions(transaction: Transaction, keys: set[tuple[str, ...]]) -> None:
-    """Remove what stands in some partitions of the newest spec, wherever older specs put it."""
+def _clear_older(transaction: Transaction, keys: set[tuple[str, ...]]) -> None:
+    """Remove what older specs placed elsewhere of some partitions of the newest."""
     planned = transaction.plan(None, binding=transaction.older_specs)
     for item in planned.leaves:
-        if item.spec_id == transaction.spec.id:
-            if item.key in keys:
-                transaction.work_on(item).clear()
-        else:
+        if item.spec_id != transaction.spec.id:
             _clear_rows(transaction, item, keys)
 
 
@@ -97,16 +101,21 @@ def _clear_rows(transaction: Transaction, item: Any, keys: set[tuple[str, ...]])
 def _replace_where(transaction: Transaction, data: Any, where: str) -> None:
     predicate = filter_of(transaction, where)
     assert predicate is not None
-    chunks = list(batches(data, transaction.metadata.plain_schema))
-    for chunk in chunks:
-        kept = sum(reading.matching_rows(batch, predicate).num_rows for batch in chunk.to_batches())
-        if kept != chunk.num_rows:
-            outside = chunk.num_rows - kept
-            raise InvalidInputError(f"{outside} rows of the data do not match {where!r}, which is what they replace")
-    routed = [list(route(chunk, transaction.metadata.schema, transaction.spec)) for chunk in chunks]
+    found = batches(data, transaction.metadata.plain_schema)
+    chunks = [_matching(chunk, predicate, where) for chunk in found] if transaction.weak else found
     transaction.delete_matching(predicate, binding=transaction.all_specs)
-    for parts in routed:
-        add(transaction, parts)
+    for chunk in chunks:
+        kept = _matching(chunk, predicate, where)
+        add(transaction, list(route(kept, transaction.metadata.schema, transaction.spec)))
+
+
+def _matching(chunk: Any, predicate: Predicate, where: str) -> Any:
+    """Rows that all match what they replace; others are refused."""
+    kept = sum(reading.matching_rows(batch, predicate).num_rows for batch in chunk.to_batches())
+    if kept != chunk.num_rows:
+        outside = chunk.num_rows - kept
+        raise InvalidInputError(f"{outside} rows of the data do not match {where!r}, which is what they replace")
+    return chunk
 
 
 def update(transaction: Transaction, values: Mapping[str, str], where: str | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -16,7 +16,7 @@ from lancepart.layout.columns import AS_BYTES, Matching, to_leaf_columns, to_tab
 from lancepart.layout.leaves import Leaf, Stats
 from lancepart.layout.metadata import TableMetadata
 from lancepart.storage import leafdata
-from lancepart.storage.leafdata import Difference
+from lancepart.storage.leafdata import Difference, LeafShape
 from lancepart.storage.root import Root
 
 
@@ -30,7 +30,8 @@ class Work:
 
     ``leaf`` is what was published when the transaction began, ``None`` for a partition that it creates; ``head`` is the
     private version that holds its changes, ``None`` while there is none; ``keys`` are those of upserts, none of which
-    another writer may have added meanwhile.
+    another writer may have added meanwhile; ``moved`` are pairs of versions with the same rows, the second one written
+    anew.
     """
 
     root: Root
@@ -51,6 +52,7 @@ class Work:
     ids: tuple[Any, ...] = ()
     schema: Any = None
     keys: tuple[tuple[tuple[str, ...], KeyIndex], ...] = ()
+    moved: tuple[tuple[int, int], ...] = ()
 
     @property
     def is_new(self) -> bool:
@@ -85,7 +87,7 @@ class Work:
             if fragments is not None:
                 self.head = leafdata.create_leaf(self.root, self.location, schema, fragments.items)
         else:
-            base, shape = prepared(self.root, self.metadata, self.location, self._base)
+            base, shape = self._prepared()
             self.ids, self.schema = shape.ids, shape.schema
             matching = Matching.of(shape.schema, shape.native_ids)
             for table in rows:
@@ -98,6 +100,13 @@ class Work:
             self.pending = (*self.pending, *fragments.items)
             self._grow(fragments.rows, fragments.bytes, len(fragments.items))
 
+    def _prepared(self) -> tuple[int | None, LeafShape]:
+        """A version that can take the table's rows, noted if that meant writing those anew that are there."""
+        base, shape, anew = prepared(self.root, self.metadata, self.location, self._base)
+        if anew and self.head is not None and base is not None:
+            self.moved = (*self.moved, (self.head, base))
+        return base, shape
+
     def delete(self, addresses: Any) -> None:
         """Remove the rows at some places."""
         if not len(addresses):
@@ -109,11 +118,15 @@ class Work:
             rows=self.stats.rows - len(addresses), bytes=self.stats.bytes, fragments=self.stats.fragments - gone
         )
 
+    def replace(self) -> None:
+        """Remove all rows, those that others add meanwhile too: that is a conflict."""
+        self.clear()
+        self.replaced = True
+
     def clear(self) -> None:
         """Remove all rows, by metadata only."""
         self.head = leafdata.clear(self.root, self.location, base=self._base)
         self.deleted += self.stats.rows
-        self.replaced = True
         self.stats = Stats(rows=0, bytes=0, fragments=0)
 
     @property
@@ -157,7 +170,7 @@ class Work:
         self.added, self.pending = 0, ()
         self.stats = self.measured()
         if self.replaced:
-            self.clear()
+            self.replace()
         self.append([rows])
 
     def _redo_on(self, current: Leaf) -> None:
@@ -167,7 +180,7 @@ class Work:
         assert current.read_version is not None
         if self.replaced:
             self._conflict("was changed by another writer while its rows were being replaced")
-        ours = leafdata.difference(self.root, self.location, self.leaf.read_version, self.head)
+        ours = self._own_difference()
         theirs = leafdata.difference(self.root, self.location, self.leaf.read_version, current.read_version)
         self._refuse_same_keys(current, theirs)
         self._refuse_overlap(ours, theirs)
@@ -175,12 +188,25 @@ class Work:
         mine = None if again else self._own_rows(ours)
         deletions = dict(ours.deleted) | {key: self._all_of(key) for key in ours.removed}
         counts = self.added, self.deleted
-        self.leaf, self.head = current, current.read_version
+        self.leaf, self.head, self.moved = current, current.read_version, ()
         if deletions:
             self.head, _ = leafdata.delete_rows(self.root, self.location, deletions, base=self.head)
         self._add_again(again, mine)
         self.added, self.deleted = counts
         self.stats = self.measured()
+
+    def _own_difference(self) -> Difference:
+        """What the transaction did to the rows that it found, and what it added."""
+        assert self.leaf is not None
+        assert self.leaf.read_version is not None
+        assert self.head is not None
+        if not self.moved:
+            return leafdata.difference(self.root, self.location, self.leaf.read_version, self.head)
+        before = leafdata.difference(self.root, self.location, self.leaf.read_version, self.moved[0][0])
+        after = leafdata.difference(self.root, self.location, self.moved[-1][1], self.head)
+        if len(self.moved) > 1 or before.added or after.removed or after.deleted:
+            self._conflict("was changed by another writer while its rows were being written anew")
+        return replace(before, added=after.added)
 
     def _reusable(self, ours: Difference) -> bool:
         """Whether the fragments as they were first written are still all that the transaction added."""
@@ -191,7 +217,7 @@ class Work:
     def _add_again(self, again: bool, mine: Any) -> None:
         """Add the transaction's rows to a newer version: the same fragments, if its columns are still the same."""
         if again and self.pending:
-            base, shape = prepared(self.root, self.metadata, self.location, self.head)
+            base, shape = self._prepared()
             if shape.ids == self.ids and shape.schema.equals(self.schema, check_metadata=True):
                 self.head = leafdata.append(self.root, self.location, self.pending, base=base)
                 return

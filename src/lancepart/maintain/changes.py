@@ -15,7 +15,8 @@ from lancepart.layout.metadata import READ_VERSION, STRONG, TableMetadata
 from lancepart.plan import planner
 from lancepart.storage import history, leafdata
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.rows import TABLE_VERSION, Row
+from lancepart.storage.root import Root
+from lancepart.storage.rows import TABLE_VERSION
 from lancepart.storage.snapshot import Snapshot
 
 CHANGE = "_change"
@@ -55,15 +56,17 @@ def _of_leaf(
         if row is None:
             raise TableVersionNotFoundError(f"version {number} of partition {leaf.object_id!r} has expired")
         newer = int(row.columns[READ_VERSION.name])
-        if (row.metadata or {}).get("operation") not in _ONLY_MOVES:
-            yield from _step(manifest, metadata, leaf, version, newer, row)
+        told = row.metadata or {}
+        if told.get("operation") not in _ONLY_MOVES:
+            for end, start_again in [*told.get("moved", ()), (newer, newer)]:
+                yield from _step(manifest.root, metadata, leaf, version, end)
+                version = start_again
         version = newer
 
 
-def _step(
-    manifest: Manifest, metadata: TableMetadata, leaf: Leaf, older: int | None, newer: int, row: Row
-) -> Iterator[Any]:
-    root = manifest.root
+def _step(root: Root, metadata: TableMetadata, leaf: Leaf, older: int | None, newer: int) -> Iterator[Any]:
+    if older == newer:
+        return
     after = leafdata.open_leaf(root, leaf.location, newer)
     if older is None:
         yield from _shown(after, after.to_batches(**AS_BYTES), metadata, "insert")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from lancepart.commit import rows
+from lancepart.commit.once import is_key
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create
 from lancepart.layout.leaves import Leaf
@@ -19,7 +20,7 @@ from lancepart.plan import planner
 from lancepart.storage import history, leafdata
 from lancepart.storage.files import FileInfo, Files
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.rows import TABLE_VERSION, Change
+from lancepart.storage.rows import TABLE_VERSION, Change, Row
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import storage_errors
 
@@ -128,7 +129,20 @@ def _live_versions(manifest: Manifest, snapshot: Snapshot, metadata: TableMetada
         owner, _, tail = item.rpartition("$")
         if owner in places and version is not None and int(tail) >= numbers.get(owner, 0):
             live[places[owner]].add(version)
+    for owner, versions in _moved(snapshot):
+        if owner in places:
+            live[places[owner]] |= versions
     return live
+
+
+def _moved(snapshot: Snapshot) -> Iterator[tuple[str, set[int]]]:
+    """The versions between which a commit wrote a leaf's rows anew: what came and went is found by them."""
+    found = snapshot.scan(f"object_type = '{TABLE_VERSION}' AND metadata LIKE '%\"moved\":%'")
+    assert found is not None
+    for item in found.to_pylist():
+        row = Row.read(item)
+        versions = {version for pair in (row.metadata or {}).get("moved", ()) for version in pair}
+        yield row.object_id.rpartition("$")[0], versions
 
 
 def _leaves(manifest: Manifest, version: int) -> Sequence[Leaf]:
@@ -146,20 +160,37 @@ def _drop_rows(manifest: Manifest, oldest: int, metadata: TableMetadata) -> int:
     came before the mark, and is counted as live, or sees it.
     """
     first = history.versions(manifest)[0]
-    numbers = {leaf.object_id: leaf.number for leaf in _leaves(manifest, oldest)}
+    then = {leaf.object_id: leaf for leaf in _leaves(manifest, oldest)}
 
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, int]:
-        old = []
-        for item in snapshot.ids("", TABLE_VERSION):
-            owner, _, tail = item.rpartition("$")
-            if int(tail) < numbers.get(owner, 0):
-                old.append(item)
+        now = {leaf.object_id: leaf for leaf in planner.plan(snapshot, metadata, None).leaves}
+        empty = [key for key, leaf in now.items() if _is_empty(leaf) and then.get(key) == leaf]
+        old = [*_old_versions(snapshot, then, now), *empty]
         change = Change(deletes=tuple(old))
         if first < oldest and rows.oldest(snapshot, metadata) < oldest:
             change = rows.with_mark(change, snapshot, metadata, {rows.OLDEST: oldest})
         return change, len(old)
 
     return manifest.transact(plan)
+
+
+def _is_empty(leaf: Leaf) -> bool:
+    return leaf.stats is not None and leaf.stats.rows == 0
+
+
+def _old_versions(snapshot: Snapshot, then: Mapping[str, Leaf], now: Mapping[str, Leaf]) -> list[str]:
+    """The rows of versions that no kept snapshot reads; the highest of a leaf always stays, or it would count anew."""
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for item in snapshot.ids("", TABLE_VERSION):
+        owner, _, tail = item.rpartition("$")
+        if not is_key(item):
+            numbers[owner].append(int(tail))
+    old = []
+    for owner, found in numbers.items():
+        gone = owner not in then and owner not in now
+        least = max(found) if gone else then[owner].number if owner in then else 0
+        old += [f"{owner}${number}" for number in found if number < least]
+    return old
 
 
 def _collect_leaves(

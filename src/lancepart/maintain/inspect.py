@@ -7,13 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from lancepart.commit.once import is_key
 from lancepart.layout import create
 from lancepart.layout.leaves import Leaf
-from lancepart.layout.metadata import CHANGE, TableMetadata
+from lancepart.layout.metadata import CHANGE, READ_VERSION, STRONG, TableMetadata
 from lancepart.plan import planner
 from lancepart.storage import history, leafdata
 from lancepart.storage.history import VersionInfo
 from lancepart.storage.manifest import Manifest
+from lancepart.storage.rows import TABLE_VERSION
 
 _PARTITIONS = pa.schema(
     [
@@ -65,6 +67,16 @@ _INDICES = pa.schema(
         ("columns", pa.list_(pa.string())),
     ]
 )
+_STRAYS = pa.schema(
+    [
+        ("object_id", pa.string()),
+        ("location", pa.string()),
+        ("read_version", pa.uint64()),
+        ("main_version", pa.uint64()),
+        ("main_rows", pa.int64()),
+    ]
+)
+_DETACHED = 1 << 63
 
 
 class Inspect:
@@ -135,11 +147,12 @@ class Inspect:
     def _snapshot(self, before: VersionInfo | None, item: VersionInfo) -> dict[str, Any] | None:
         shown: dict[str, Any] = {"version": item.version, "timestamp": item.timestamp}
         if item.records:
-            details = [row.metadata or {} for row in item.records]
+            first = item.records[0].metadata or {}
+            details = [row.metadata or {} for row in item.records if not is_key(row.object_id)]
             return shown | {
-                "operation": details[0].get("operation"),
-                "by": details[0].get("by"),
-                "transaction": details[0].get("transaction"),
+                "operation": first.get("operation"),
+                "by": first.get("by"),
+                "transaction": first.get("transaction"),
                 "partitions": len(details),
                 "rows_added": sum(int(each.get("added", 0)) for each in details),
                 "rows_deleted": sum(int(each.get("deleted", 0)) for each in details),
@@ -183,6 +196,32 @@ class Inspect:
                 for each in handle.describe_indices()
             ]
         return pa.Table.from_pylist(rows, schema=_INDICES)
+
+    def strays(self) -> pa.Table:
+        """Leaves to whose main branch someone committed by hand: with strong transactions no reader sees that."""
+        metadata, leaves = self._loaded()
+        rows = []
+        for leaf in leaves if metadata.transactions == STRONG else ():
+            handle = leafdata.open_leaf(self._manifest.root, leaf.location, None)
+            if handle.version > self._newest_on_main(leaf):
+                rows.append(
+                    {
+                        "object_id": leaf.object_id,
+                        "location": leaf.location,
+                        "read_version": leaf.read_version,
+                        "main_version": handle.version,
+                        "main_rows": handle.count_rows(),
+                    }
+                )
+        return pa.Table.from_pylist(rows, schema=_STRAYS)
+
+    def _newest_on_main(self, leaf: Leaf) -> int:
+        """The last version of a leaf's main branch that a commit named; the first one makes the leaf."""
+        named = [
+            int(row.columns.get(READ_VERSION.name) or 0)
+            for row in self._manifest.snapshot(self._version).below(leaf.object_id, TABLE_VERSION)
+        ]
+        return max((number for number in [*named, leaf.read_version or 0] if number < _DETACHED), default=0) or 1
 
     def html(self) -> str:
         """The table for a notebook: its columns, its partitioning, its size."""

@@ -18,7 +18,7 @@ class Maintenance:
         self._manifest = manifest
 
     def compact(self, *, target_rows: int = upkeep.TARGET_ROWS, spark: Any = None, progress: bool = True) -> Report:
-        """Put small fragments together and drop deleted rows; indices are to be built again afterwards."""
+        """Put small fragments together and drop deleted rows; indices are built anew where rows moved."""
         _refuse(spark)
         return upkeep.compact(self._manifest, target_rows=target_rows, progress=progress)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +15,8 @@ from lancepart.commit.work import Work
 from lancepart.errors import CommitConflictError, InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create
 from lancepart.layout.leaves import Leaf
+from lancepart.maintain import indices
+from lancepart.maintain.indices import Index
 from lancepart.maintain.progress import track
 from lancepart.model.schema import field_id
 from lancepart.plan import planner
@@ -36,25 +40,36 @@ class Report:
     version: int | None = None
 
 
+Step = Callable[[Transaction, Leaf], bool]
+
+
 def compact(manifest: Manifest, *, target_rows: int = TARGET_ROWS, progress: bool = True) -> Report:
-    """Put small fragments together and drop deleted rows, leaf by leaf; a leaf that others change meanwhile waits."""
-    leaves = _strong(manifest, "compact").plan(None).leaves
-    done, skipped, version = 0, [], None
-    for item in track(leaves, "compacting", show=progress):
-        transaction = _strong(manifest, "compact")
-        current = _find(transaction, item)
-        if current is None or current.read_version is None:
-            continue
-        newer = leafdata.compact(manifest.root, current.location, base=current.read_version, target_rows=target_rows)
+    """Put small fragments together and drop deleted rows, leaf by leaf; a leaf that others change meanwhile waits.
+
+    Indices do not follow rows that move, so those of a leaf that is compacted are built anew in the same commit.
+    """
+    opening = _strong(manifest, "compact")
+    wanted = indices.defined(opening.snapshot)
+
+    def step(transaction: Transaction, current: Leaf) -> bool:
+        assert current.read_version is not None
+        newer = leafdata.compact(
+            manifest.root,
+            current.location,
+            base=current.read_version,
+            target_rows=target_rows,
+            rebuilt={index.name for index in wanted},
+        )
         if newer is None:
-            continue
-        _adopt(transaction.work_on(current), newer)
-        try:
-            version = transaction.commit()
-            done += 1
-        except CommitConflictError:
-            skipped.append(item.object_id)
-    return Report(action="compact", changed=done, skipped=tuple(skipped), version=version)
+            return False
+        work = transaction.work_on(current)
+        _adopt(work, newer)
+        for index in wanted if work.stats.rows else ():
+            with contextlib.suppress(InvalidInputError):
+                _adopt(work, indices.build(transaction, work.as_leaf(), index) or newer)
+        return True
+
+    return _each_leaf(manifest, "compact", opening.plan(None).leaves, step, "compacting", progress=progress)
 
 
 def create_index(
@@ -65,31 +80,20 @@ def create_index(
     if column not in opening.metadata.schema.names:
         raise InvalidInputError(f"there is no column {column!r} to index")
     number = field_id(opening.metadata.schema.field(column))
-    done, skipped, version = 0, [], None
-    for item in track(opening.plan(None).leaves, "indexing", show=progress):
-        transaction = _strong(manifest, "index")
-        current = _find(transaction, item)
-        if current is None or current.read_version is None or (current.stats and current.stats.rows == 0):
-            continue
-        physical = reading.physical_column(transaction.task(current, None, ()), number)
-        if physical is None:
-            continue
-        newer = leafdata.build_index(
-            manifest.root,
-            current.location,
-            physical,
-            kind.upper(),
-            name or f"{column}_idx",
-            base=current.read_version,
-            **params,
-        )
-        _adopt(transaction.work_on(current), newer)
-        try:
-            version = transaction.commit()
-            done += 1
-        except CommitConflictError:
-            skipped.append(item.object_id)
-    return Report(action="index", changed=done, skipped=tuple(skipped), version=version)
+    index = Index(name=name or f"{column}_idx", column=number or 0, kind=kind.upper(), params=params)
+    index.check()
+
+    def step(transaction: Transaction, current: Leaf) -> bool:
+        if current.stats and current.stats.rows == 0:
+            return False
+        newer = indices.build(transaction, current, index)
+        if newer is not None:
+            _adopt(transaction.work_on(current), newer)
+        return newer is not None
+
+    done = _each_leaf(manifest, "index", opening.plan(None).leaves, step, "indexing", progress=progress)
+    indices.remember(manifest, index)
+    return done
 
 
 def rewrite(manifest: Manifest, where: str | None = None, *, progress: bool = True) -> Report:
@@ -97,26 +101,39 @@ def rewrite(manifest: Manifest, where: str | None = None, *, progress: bool = Tr
     opening = _strong(manifest, "rewrite")
     predicate = verbs.filter_of(opening, where)
     old = [item for item in opening.plan(predicate).leaves if item.spec_id != opening.spec.id]
-    done, skipped, version = 0, [], None
-    for item in track(old, "rewriting", show=progress):
-        transaction = _strong(manifest, "rewrite")
-        current = _find(transaction, item)
-        if current is None or (current.stats is not None and current.stats.rows == 0):
-            continue
+
+    def step(transaction: Transaction, current: Leaf) -> bool:
+        if current.stats is not None and current.stats.rows == 0:
+            return False
         task = transaction.task(current, predicate, transaction.metadata.schema.names)
         found = list(reading.with_addresses(task))
         if not found:
-            continue
+            return False
         rows = pa.Table.from_batches(found)
         transaction.work_on(current).delete(rows.column(reading.ADDRESS).to_numpy())
         moved = rows.drop_columns([reading.ADDRESS])
         verbs.add(transaction, list(route(moved, transaction.metadata.schema, transaction.spec)))
+        return True
+
+    return _each_leaf(manifest, "rewrite", old, step, "rewriting", progress=progress)
+
+
+def _each_leaf(
+    manifest: Manifest, operation: str, leaves: Sequence[Leaf], step: Step, what: str, *, progress: bool
+) -> Report:
+    """Do something to leaf after leaf, each in a commit of its own that yields to others."""
+    done, skipped, version = 0, [], None
+    for item in track(leaves, what, show=progress):
+        transaction = _strong(manifest, operation)
+        current = _find(transaction, item)
+        if current is None or current.read_version is None or not step(transaction, current):
+            continue
         try:
             version = transaction.commit()
             done += 1
         except CommitConflictError:
             skipped.append(item.object_id)
-    return Report(action="rewrite", changed=done, skipped=tuple(skipped), version=version)
+    return Report(action=operation, changed=done, skipped=tuple(skipped), version=version)
 
 
 def rollback(manifest: Manifest, version: Any) -> int | None:
@@ -129,7 +146,7 @@ def rollback(manifest: Manifest, version: Any) -> int | None:
         past = then.get(item.object_id)
         if past is None:
             if item.stats is None or item.stats.rows:
-                transaction.work_on(item).clear()
+                transaction.work_on(item).replace()
         elif past.read_version != item.read_version and past.read_version is not None:
             work = transaction.work_on(item)
             _adopt(work, past.read_version)

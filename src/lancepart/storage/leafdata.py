@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import lance
 import numpy as np
 import pyarrow as pa
+from lance.dataset import Index
 from lance.fragment import write_fragments
 from lance.optimize import Compaction, CompactionOptions
 from lance.schema import LanceSchema
@@ -255,10 +256,17 @@ def rows_at(handle: Any, places: Mapping[int, Any]) -> Any:
                 yield kept.drop_columns(["_rowaddr"])
 
 
-def compact(root: Root, location: str, *, base: int, target_rows: int) -> int | None:
-    """Make a version whose small fragments are put together and whose deleted rows are gone; None if none is needed."""
+def compact(root: Root, location: str, *, base: int, target_rows: int, rebuilt: Collection[str] = ()) -> int | None:
+    """Make a version whose small fragments are put together and whose deleted rows are gone; None if none is needed.
+
+    Lance leaves apart what an index covers and what it does not, so those that are ``rebuilt`` anyway go first.
+    """
+    handle = open_leaf(root, location, base)
+    old = [item for index in handle.describe_indices() if index.name in rebuilt for item in _segments(index)]
+    if old and len(handle.get_fragments()) > 1:
+        base = _commit(root, location, lance.LanceOperation.CreateIndex([], old), base)
+        handle = open_leaf(root, location, base)
     with storage_errors(f"compact the leaf at {location!r}", root):
-        handle = lance.dataset(root.uri_of(location), version=base, storage_options=_options(root))
         plan = Compaction.plan(handle, CompactionOptions(target_rows_per_fragment=target_rows, num_threads=1))
         if not plan.num_tasks():
             return None
@@ -272,15 +280,26 @@ def build_index(root: Root, location: str, column: str, kind: str, name: str, *,
     with storage_errors(f"index the leaf at {location!r}", root):
         handle = lance.dataset(root.uri_of(location), version=base, storage_options=_options(root))
         ids = [fragment.fragment_id for fragment in handle.get_fragments()]
-        built = handle.create_index_uncommitted(column, kind, name=name, fragment_ids=ids, **params)
+        old = [item for index in handle.describe_indices() if index.name == name for item in _segments(index)]
+        built = handle.create_index_uncommitted(column, kind, name=name, replace=True, fragment_ids=ids, **params)
         if kind == "INVERTED":
             built = handle.merge_existing_index_segments([built])
-        old = [index for index in _index_metadata(handle) if index.name == name]
     return _commit(root, location, lance.LanceOperation.CreateIndex([built], old), base)
 
 
-def _index_metadata(handle: Any) -> list[Any]:
-    return list(handle._ds.get_index_metadata()) if hasattr(handle._ds, "get_index_metadata") else []
+def _segments(index: Any) -> list[Index]:
+    """The parts of an index, spelled as a commit that removes them wants them."""
+    return [
+        Index(
+            uuid=str(part.uuid),
+            name=index.name,
+            fields=list(index.fields),
+            dataset_version=int(part.dataset_version_at_last_update),
+            fragment_ids=set(part.fragment_ids),
+            index_version=int(part.index_version),
+        )
+        for part in index.segments
+    ]
 
 
 def live_files(handle: Any) -> set[str]:

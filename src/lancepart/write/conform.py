@@ -31,9 +31,14 @@ def batches(data: Any, schema: Any) -> Iterator[Any]:
         yield pa.concat_tables(held)
 
 
+def is_rereadable(data: Any) -> bool:
+    """Whether data can be read more than once; a stream can't."""
+    return not isinstance(data, pa.RecordBatchReader)
+
+
 def rereadable(data: Any) -> Any:
     """Data that can be read more than once: a stream is taken into memory, anything else is so already."""
-    return data.read_all() if isinstance(data, pa.RecordBatchReader) else data
+    return data if is_rereadable(data) else data.read_all()
 
 
 def reader(data: Any, schema: Any) -> Any:

@@ -49,12 +49,13 @@ class Transaction:
     isolation: str = SNAPSHOT
     operation: str = "transaction"
     once: Once | None = None
+    version: int | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def __post_init__(self) -> None:
         if self.isolation not in (SNAPSHOT, SERIALIZABLE):
             raise InvalidInputError(f"isolation is {self.isolation!r}: use {SNAPSHOT!r} or {SERIALIZABLE!r}")
-        self.snapshot: Snapshot = self.manifest.snapshot()
+        self.snapshot: Snapshot = self.manifest.snapshot(self.version)
         self.metadata: TableMetadata = create.load(self.manifest, self.snapshot)
         self.works: dict[str, Work] = {}
         self.reads: list[Read] = []

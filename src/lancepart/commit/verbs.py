@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,26 +65,30 @@ def overwrite(transaction: Transaction, data: Any, where: str | None) -> None:
     for chunk in batches(data, transaction.metadata.plain_schema):
         parts = list(route(chunk, transaction.metadata.schema, transaction.spec))
         fresh = [part for part in parts if part.key not in keys]
-        there = [work for work in transaction.work_for(fresh) if work.head is not None or not work.is_new]
-        transaction.over(there, Work.replace)
+        replace_all(transaction, transaction.work_for(fresh))
         keys |= {part.key for part in fresh}
         for work in add(transaction, parts):
             work.replaced = True
-    if transaction.older_specs:
-        _clear_older(transaction, keys)
-    else:
-        transaction.bind_specs()
+    clear_older(transaction, keys)
 
 
-def _clear_older(transaction: Transaction, keys: set[tuple[str, ...]]) -> None:
+def replace_all(transaction: Transaction, works: Sequence[Work]) -> None:
+    """Remove all rows of some partitions, those that others add meanwhile too."""
+    transaction.over([work for work in works if work.head is not None or not work.is_new], Work.replace)
+
+
+def clear_older(transaction: Transaction, keys: Set[tuple[str, ...]]) -> None:
     """Remove what older specs placed elsewhere of some partitions of the newest."""
+    if not transaction.older_specs:
+        transaction.bind_specs()
+        return
     planned = transaction.plan(None, binding=transaction.older_specs)
     for item in planned.leaves:
         if item.spec_id != transaction.spec.id:
             _clear_rows(transaction, item, keys)
 
 
-def _clear_rows(transaction: Transaction, item: Any, keys: set[tuple[str, ...]]) -> None:
+def _clear_rows(transaction: Transaction, item: Any, keys: Set[tuple[str, ...]]) -> None:
     metadata, spec = transaction.metadata, transaction.spec
     numbers = {number for field in spec.fields for number in field.source_ids}
     columns = [field.name for number, field in metadata.columns.items() if number in numbers]
@@ -102,14 +106,14 @@ def _replace_where(transaction: Transaction, data: Any, where: str) -> None:
     predicate = filter_of(transaction, where)
     assert predicate is not None
     found = batches(data, transaction.metadata.plain_schema)
-    chunks = [_matching(chunk, predicate, where) for chunk in found] if transaction.weak else found
+    chunks = [matching(chunk, predicate, where) for chunk in found] if transaction.weak else found
     transaction.delete_matching(predicate, binding=transaction.all_specs)
     for chunk in chunks:
-        kept = _matching(chunk, predicate, where)
+        kept = matching(chunk, predicate, where)
         add(transaction, list(route(kept, transaction.metadata.schema, transaction.spec)))
 
 
-def _matching(chunk: Any, predicate: Predicate, where: str) -> Any:
+def matching(chunk: Any, predicate: Predicate, where: str) -> Any:
     """Rows that all match what they replace; others are refused."""
     kept = sum(reading.matching_rows(batch, predicate).num_rows for batch in chunk.to_batches())
     if kept != chunk.num_rows:
@@ -173,31 +177,47 @@ def _quoted(name: str) -> str:
 
 def upsert(transaction: Transaction, data: Any, on: Sequence[str]) -> None:
     """Replace the rows that have a key of the data's, and add its other rows."""
-    metadata = transaction.metadata
-    if isinstance(on, str) or not on:
-        raise InvalidInputError("on is a list of the columns that make the key")
-    unknown = [name for name in on if name not in metadata.schema.names]
-    if unknown:
-        raise TableColumnNotFoundError(f"there is no column {unknown[0]!r} to match on")
-    chunks = list(batches(data, metadata.plain_schema))
+    check_key(transaction, on)
+    chunks = list(batches(data, transaction.metadata.plain_schema))
     if not chunks:
         return
     rows = pa.concat_tables(chunks)
-    index = KeyIndex.of(rows.select(list(on)))
-    parts = list(route(rows, metadata.schema, transaction.spec))
+    index, works = remove_keys(transaction, rows.select(list(on)))
+    parts = list(route(rows, transaction.metadata.schema, transaction.spec))
+    guard_keys([*works, *add(transaction, parts)], on, index)
+
+
+def check_key(transaction: Transaction, on: Sequence[str]) -> None:
+    """Refuse a key that is no list of columns of the table."""
+    if isinstance(on, str) or not on:
+        raise InvalidInputError("on is a list of the columns that make the key")
+    unknown = [name for name in on if name not in transaction.metadata.schema.names]
+    if unknown:
+        raise TableColumnNotFoundError(f"there is no column {unknown[0]!r} to match on")
+
+
+def remove_keys(transaction: Transaction, keys: Any) -> tuple[KeyIndex, list[Work]]:
+    """Remove the rows that have one of some keys, which must not repeat; what is done to which partitions."""
+    on = keys.schema.names
+    index = KeyIndex.of(keys)
     transaction.fenced = transaction.fenced or not _key_decides_partition(transaction, on)
-    planned = transaction.plan(_key_filter(rows, on), binding=transaction.older_specs)
+    planned = transaction.plan(_key_filter(keys, on), binding=transaction.older_specs)
     works = []
     for item in planned.leaves:
         doomed = [
-            batch.column(ADDRESS).to_numpy()[index.contains(pa.Table.from_batches([batch]).select(list(on)))]
+            batch.column(ADDRESS).to_numpy()[index.contains(pa.Table.from_batches([batch]).select(on))]
             for batch in reading.with_addresses(transaction.task(item, None, on))
         ]
         addresses = np.concatenate(doomed) if doomed else np.array([], dtype=np.uint64)
         if len(addresses):
             works.append(transaction.work_on(item))
             works[-1].delete(addresses)
-    for work in {id(work): work for work in [*works, *add(transaction, parts)]}.values():
+    return index, works
+
+
+def guard_keys(works: Iterable[Work], on: Sequence[str], index: KeyIndex) -> None:
+    """Let no other writer have added one of the keys to a partition when the transaction commits."""
+    for work in {id(work): work for work in works}.values():
         work.keys = (*work.keys, (tuple(on), index))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -16,12 +17,31 @@ from lancepart.layout.columns import AS_BYTES, Matching, to_leaf_columns, to_tab
 from lancepart.layout.leaves import Leaf, Stats
 from lancepart.layout.metadata import TableMetadata
 from lancepart.storage import leafdata
-from lancepart.storage.leafdata import Difference, LeafShape
+from lancepart.storage.leafdata import Difference, Fragments, LeafShape
 from lancepart.storage.root import Root
 
 
 class StaleReadError(CommitConflictError):
     """What the transaction read was changed before it could commit; doing it again may succeed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """Rows written for a leaf, perhaps by another process, and not yet part of any version.
+
+    They follow the columns of the version ``base``, made from ``source`` if that could not take them.
+    """
+
+    fragments: Fragments
+    schema: Any
+    ids: tuple[Any, ...]
+    source: int | None
+    base: int | None
+    moved: tuple[tuple[int, int], ...] = ()
+
+    def has_columns_of(self, other: Staged) -> bool:
+        """Whether both have the same columns under the same ids."""
+        return self.ids == other.ids and bool(self.schema.equals(other.schema, check_metadata=True))
 
 
 @dataclass
@@ -79,26 +99,59 @@ class Work:
 
     def append(self, rows: list[Any]) -> None:
         """Add rows, given as tables in the table's schema."""
-        fragments = None
+        staged = self.stage(rows)
+        if staged is not None:
+            self.add([staged])
+
+    def stage(self, rows: list[Any]) -> Staged | None:
+        """Write rows into the leaf's directory, part of no version yet."""
+        fragments, schema, ids = None, None, ()
+        base, source = self._base, self._base
         if self.head is None and self.is_new:
             for table in rows:
                 schema, staged = stage_new_rows(self.root, self.metadata, self.location, table)
                 fragments = staged if fragments is None else fragments + staged
-            if fragments is not None:
-                self.head = leafdata.create_leaf(self.root, self.location, schema, fragments.items)
         else:
             base, shape = self._prepared()
-            self.ids, self.schema = shape.ids, shape.schema
+            schema, ids = shape.schema, shape.ids
             matching = Matching.of(shape.schema, shape.native_ids)
             for table in rows:
                 fitted = to_leaf_columns(table, self.metadata.schema, shape.schema, matching)
                 staged = leafdata.stage(self.root, self.location, fitted, base=base if base is not None else "latest")
                 fragments = staged if fragments is None else fragments + staged
-            if fragments is not None:
-                self.head = leafdata.append(self.root, self.location, fragments.items, base=base)
-        if fragments is not None:
-            self.pending = (*self.pending, *fragments.items)
-            self._grow(fragments.rows, fragments.bytes, len(fragments.items))
+        if fragments is None:
+            return None
+        return Staged(fragments=fragments, schema=schema, ids=ids, source=source, base=base, moved=self.moved)
+
+    def add(self, staged: Sequence[Staged]) -> None:
+        """Make staged rows part of the transaction's own version, whoever wrote them."""
+        first, items = staged[0], tuple(item for each in staged for item in each.fragments.items)
+        if self.head is None and self.is_new:
+            self.head = leafdata.create_leaf(self.root, self.location, first.schema, items)
+        else:
+            self._add_to_leaf(first, items, alike=all(each.has_columns_of(first) for each in staged))
+        self.pending = (*self.pending, *items)
+        self._grow(
+            sum(each.fragments.rows for each in staged), sum(each.fragments.bytes for each in staged), len(items)
+        )
+
+    def _add_to_leaf(self, first: Staged, items: tuple[Any, ...], *, alike: bool) -> None:
+        """Append fragments to the leaf as the transaction has it, which they must have the columns of."""
+        base, shape = first.base, LeafShape(schema=first.schema, ids=first.ids)
+        if first.source == self._base:
+            self.moved = first.moved
+        else:
+            base, shape = self._prepared()
+        same = not first.ids or (shape.ids == first.ids and shape.schema.equals(first.schema, check_metadata=True))
+        if not alike or not same:
+            self._conflict("has other columns now than when rows were written for it")
+        self.ids, self.schema = shape.ids, shape.schema
+        self.head = leafdata.append(self.root, self.location, items, base=base)
+
+    def read_staged(self, location: str, staged: Staged) -> Any:
+        """Rows that were written for another leaf's directory, in the table's columns."""
+        handle = leafdata.as_dataset(self.root, location, staged.schema, staged.fragments.items, base=staged.base)
+        return _in_table_columns(handle, self.metadata)
 
     def _prepared(self) -> tuple[int | None, LeafShape]:
         """A version that can take the table's rows, noted if that meant writing those anew that are there."""

@@ -19,6 +19,7 @@ _SQL = {
     f"{_BUCKETING}.allowJoinKeysSubsetOfPartitionKeys.enabled": "true",
     f"{_BUCKETING}.partiallyClusteredDistribution.enabled": "false",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    "spark.sql.timeType.enabled": "true",
 }
 
 

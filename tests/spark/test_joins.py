@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 from typing import Any
 
@@ -49,13 +51,13 @@ def query(side: str, left: str, kind: str, right: str, on: str) -> str:
     return f"SELECT {shown} FROM {side}_{left} a {kind} {side}_{right} b ON {on}"
 
 
-def plan_of(frame: Any) -> str:
-    """The physical plan as a text, by what a client of any kind can call."""
-    return str(frame._explain_string(mode="simple")) if hasattr(frame, "_explain_string") else _printed(frame)
-
-
-def _printed(frame: Any) -> str:
-    return str(frame.sparkSession.sql("SELECT 1").collect())
+def plan_of(frame: Any, mode: str = "simple") -> str:
+    """The physical plan as EXPLAIN prints it."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        frame.explain(mode)
+    assert "Physical Plan" in printed.getvalue()
+    return printed.getvalue()
 
 
 @pytest.mark.parametrize(("left", "right", "on"), JOINED)
@@ -89,7 +91,7 @@ def test_sixteen_buckets_meet_eight_in_eight_groups(spark: Any, pairs: dict[str,
     frame = spark.sql("SELECT o.*, c.text FROM l_b16 o JOIN l_b8 c ON o.id = c.id WHERE o.id IS NOT NULL")
 
     assert frame.rdd.getNumPartitions() == 8
-    assert re.search(r"modulo 8", frame._explain_string(mode="formatted"))
+    assert re.search(r"modulo 8", plan_of(frame, "formatted"))
 
 
 def test_a_group_by_the_partition_column_needs_no_shuffle(spark: Any, pairs: dict[str, Any]) -> None:

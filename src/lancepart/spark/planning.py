@@ -60,11 +60,12 @@ class Work:
     predicate: Predicate | None
     limit: int | None
     aggregates: tuple[Mapping[str, Any], ...] = ()
+    counted: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The tasks of a scan, and the key that all rows of each have."""
+    """The tasks of a scan, and the key that all rows of each have; and, for when no keys are needed, fewer tasks."""
 
     work: Work
     schema: Any
@@ -73,7 +74,7 @@ class Planned:
     parts: tuple[KeyPart, ...]
     rows: int
     bytes: int
-    counted: int | None = None
+    loose: tuple[tuple[Piece, ...], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The plan as the jar reads it."""
@@ -104,6 +105,7 @@ def plan(table: PartitionedTable, question: Question) -> Planned:
     leaves = _enough(_measured(scan.root, scan.plan().leaves), work)
     parts = _parts(scan.metadata, leaves, columns, question)
     tasks, keys = _packed(scan.root, scan.metadata, leaves, parts, question.parallelism)
+    loose, _ = _packed(scan.root, scan.metadata, leaves, (), question.parallelism) if parts else ((), ())
     return Planned(
         work=work,
         schema=scan.schema,
@@ -112,6 +114,7 @@ def plan(table: PartitionedTable, question: Question) -> Planned:
         parts=parts,
         rows=sum(leaf.stats.rows for leaf in leaves if leaf.stats),
         bytes=_estimated(leaves, scan.schema),
+        loose=loose,
     )
 
 
@@ -122,14 +125,13 @@ def _aggregated(scan: Scan, work: Work, question: Question) -> Planned:
     tasks, _ = _packed(scan.root, scan.metadata, leaves, (), question.parallelism)
     tasks = tasks or ((),)
     return Planned(
-        work=work,
+        work=replace(work, counted=known),
         schema=aggregate_schema(work.aggregates, scan.metadata.plain_schema),
         tasks=tasks,
         keys=(),
         parts=(),
         rows=len(tasks),
         bytes=64 * len(tasks),
-        counted=known,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,9 +11,17 @@ import pyarrow as pa
 from lancepart.read.leaf import LeafTask, count, read
 from lancepart.spark.aggregates import aggregate_schema, aggregated
 from lancepart.spark.planning import Piece, Work
+from lancepart.spark.types import arrow_schema, as_spark
 
 
-def run(work: Work, pieces: Sequence[Piece], counted: int | None = None) -> Iterator[Any]:
+def run(work: bytes, task: bytes, schema: Any) -> Iterator[Any]:
+    """The rows of a task of a plan, in the Arrow types in which Spark takes a schema's columns."""
+    wanted = arrow_schema(schema)
+    for batch in rows(pickle.loads(work), pickle.loads(task)):
+        yield as_spark(batch, wanted)
+
+
+def rows(work: Work, pieces: Sequence[Piece]) -> Iterator[Any]:
     """The rows of some leaves, no more than the limit of them; or the one row of their aggregates."""
     if not work.aggregates:
         yield from _limited(_batches(work, pieces), work.limit)
@@ -21,7 +30,7 @@ def run(work: Work, pieces: Sequence[Piece], counted: int | None = None) -> Iter
     if any("column" in each for each in work.aggregates):
         yield aggregated(_batches(work, pieces), work.aggregates, schema)
         return
-    total = sum(count(_task(work, piece)) for piece in pieces) if counted is None else counted
+    total = sum(count(_task(work, piece)) for piece in pieces) if work.counted is None else work.counted
     yield pa.RecordBatch.from_arrays([pa.array([total]) for _ in schema], schema=schema)
 
 

@@ -38,7 +38,7 @@ def configure(builder: Any, *, warehouse: str | None = None) -> Any:
     """
     if warehouse is not None:
         raise UnsupportedOperationError("a warehouse is not supported yet: read tables by their path")
-    settings = _SQL if _is_remote(builder) else _SQL | _static()
+    settings = _SQL if _is_remote(builder) else _SQL | _static() | _extensions(builder)
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder
@@ -65,8 +65,19 @@ def _static() -> dict[str, str]:
     }
 
 
+def _extensions(builder: Any) -> dict[str, str]:
+    """Our extension beside those that the builder has already."""
+    own, key = "io.lancepart.spark.Extensions", "spark.sql.extensions"
+    others = [each for each in str(_options(builder).get(key) or "").split(",") if each not in {"", own}]
+    return {key: ",".join([*others, own])}
+
+
+def _options(builder: Any) -> dict[str, Any]:
+    return dict(getattr(builder, "_options", {}))
+
+
 def _is_remote(builder: Any) -> bool:
-    url = getattr(builder, "_options", {}).get("spark.remote") or os.environ.get("SPARK_REMOTE") or ""
+    url = _options(builder).get("spark.remote") or os.environ.get("SPARK_REMOTE") or ""
     return str(url).startswith("sc://")
 
 

@@ -26,12 +26,15 @@ import org.apache.spark.sql.types.StructType;
 /** A scan that Python plans once, when Spark first wants to know of it, and again when a filter is found at run time. */
 final class LanceScan
     implements Scan, Batch, SupportsReportPartitioning, SupportsReportStatistics, SupportsRuntimeV2Filtering {
+  private static final int FEW_KEYS_A_CORE = 4;
+
   private final PartitionedTable table;
   private final Map<String, String> options;
   private final ObjectNode question;
   private final Predicate[] pushed;
   private Python planned;
   private Batch batch;
+  private boolean loose;
 
   LanceScan(PartitionedTable table, Map<String, String> options, ObjectNode question, Predicate[] pushed) {
     this.table = table;
@@ -68,29 +71,37 @@ final class LanceScan
     return this;
   }
 
+  /** Keys cost a task each: they are kept for a join, and for a grouping as long as they are few. */
+  void useKeys(boolean joins, boolean groups) {
+    boolean few = told("tasks").asInt() <= FEW_KEYS_A_CORE * question.get("parallelism").asInt();
+    loose = !joins && !(groups && few);
+  }
+
   @Override
   public Partitioning outputPartitioning() {
     JsonNode partitioning = told("partitioning");
     int tasks = told("tasks").asInt();
-    return partitioning.isEmpty()
+    return partitioning.isEmpty() || loose
         ? new UnknownPartitioning(tasks)
         : new KeyGroupedPartitioning(Keys.transforms(partitioning), tasks);
   }
 
+  /** Python's partitions are those with a key each and then, the same rows once more, those without. */
   @Override
   public synchronized InputPartition[] planInputPartitions() {
-    if (told("tasks").asInt() == 0) {
+    int tasks = told("tasks").asInt();
+    if (tasks == 0) {
       return new InputPartition[0];
     }
     InputPartition[] found = batch().planInputPartitions();
     JsonNode partitioning = told("partitioning");
-    if (partitioning.isEmpty()) {
-      return found;
+    if (partitioning.isEmpty() || loose) {
+      return partitioning.isEmpty() ? found : Arrays.copyOfRange(found, tasks, found.length);
     }
     DataType[] types = Keys.types(partitioning, table.schema());
     JsonNode keys = told("keys");
-    InputPartition[] keyed = new InputPartition[found.length];
-    for (int i = 0; i < found.length; i++) {
+    InputPartition[] keyed = new InputPartition[tasks];
+    for (int i = 0; i < tasks; i++) {
       keyed[i] = new KeyedPartition(found[i], Keys.key(keys.get(i), types));
     }
     return keyed;
@@ -154,7 +165,8 @@ final class LanceScan
   @Override
   public boolean equals(Object other) {
     return other instanceof LanceScan that
-        && table.equals(that.table) && options.equals(that.options) && question.equals(that.question);
+        && table.equals(that.table) && options.equals(that.options)
+        && question.equals(that.question) && loose == that.loose;
   }
 
   @Override

@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
+JAR := src/lancepart/spark/jars/lancepart-spark.jar
+JAVA := jvm/build.py $(shell find jvm/src jvm/resources -type f)
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
@@ -19,7 +21,10 @@ $(STAMP): pyproject.toml requirements.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
 
-setup: $(STAMP)  ## Make .venv with the package installed editable
+$(JAR): $(JAVA) $(STAMP)
+	$(BIN)/python jvm/build.py
+
+setup: $(STAMP) $(JAR)  ## Make .venv with the package installed editable
 
 demo: setup  ## Show the main job, end to end, in a temporary folder
 	@$(BIN)/python examples/demo.py

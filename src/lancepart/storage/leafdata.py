@@ -108,6 +108,14 @@ def measure(handle: lance.LanceDataset) -> tuple[int, int, int]:
     return sum(item.count_rows() for item in fragments), size, len(fragments)
 
 
+def fragment_sizes(handle: lance.LanceDataset) -> dict[int, int]:
+    """How large the files of each fragment are."""
+    return {
+        item.fragment_id: sum(int(file.file_size_bytes or 0) for file in item.metadata.files)
+        for item in handle.get_fragments()
+    }
+
+
 def _options(root: Root) -> dict[str, str] | None:
     return dict(root.storage_options) or None
 

@@ -1,0 +1,76 @@
+"""Build the jar that Spark SQL needs: plain javac against the jars inside pyspark, into the Python package."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+JAR = HERE.parent / "src" / "lancepart" / "spark" / "jars" / "lancepart-spark.jar"
+NEEDED = (
+    "spark-catalyst_*.jar",
+    "spark-sql_*.jar",
+    "spark-sql-api_*.jar",
+    "spark-core_*.jar",
+    "spark-unsafe_*.jar",
+    "spark-common-utils*.jar",
+    "scala-library-*.jar",
+    "kryo-shaded-*.jar",
+    "jackson-core-*.jar",
+    "jackson-databind-*.jar",
+    "jackson-annotations-*.jar",
+)
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def main() -> None:
+    """Build the jar unless it is newer than everything that it is made of."""
+    sources = sorted((HERE / "src").rglob("*.java"))
+    resources = sorted(path for path in (HERE / "resources").rglob("*") if path.is_file())
+    newest = max(path.stat().st_mtime for path in [*sources, *resources, Path(__file__)])
+    if JAR.exists() and JAR.stat().st_mtime >= newest:
+        return
+    with tempfile.TemporaryDirectory() as classes:
+        compile_java(sources, Path(classes))
+        found = {path.relative_to(classes).as_posix(): path for path in Path(classes).rglob("*.class")}
+        found |= {path.relative_to(HERE / "resources").as_posix(): path for path in resources}
+        pack(found)
+
+
+def compile_java(sources: list[Path], classes: Path) -> None:
+    """Compile for Java 17, the oldest that Spark 4 runs on."""
+    javac = shutil.which("javac")
+    if javac is None:
+        sys.exit(
+            "lancepart's Spark side needs a JDK 17 or newer: javac was not found on the PATH. "
+            "Install one, for example with: apt install openjdk-17-jdk-headless"
+        )
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        sys.exit("lancepart's Spark side is compiled against pyspark: install it with pip install 'pyspark>=4.2,<5'")
+    jars = Path(spec.origin).parent / "jars"
+    class_path = ":".join(str(jar) for pattern in NEEDED for jar in sorted(jars.glob(pattern)))
+    command = [javac, "--release", "17", "-nowarn", "-proc:none", "-cp", class_path, "-d", str(classes)]
+    done = subprocess.run([*command, *map(str, sources)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"javac failed:\n{done.stderr}")
+
+
+def pack(entries: dict[str, Path]) -> None:
+    """Write the jar: the same bytes from the same sources, and in one step, so that no reader sees half of it."""
+    JAR.parent.mkdir(exist_ok=True)
+    partial = JAR.with_suffix(".partial")
+    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as jar:
+        jar.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF", _EPOCH), "Manifest-Version: 1.0\r\n\r\n")
+        for name in sorted(entries):
+            jar.writestr(zipfile.ZipInfo(name, _EPOCH), entries[name].read_bytes(), zipfile.ZIP_DEFLATED)
+    partial.replace(JAR)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+package io.lancepart.spark;
+
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.read.HasPartitionKey;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+
+/** One of Python's input partitions, all of whose rows have the same key. */
+record KeyedPartition(InputPartition inner, Object[] key) implements HasPartitionKey {
+  @Override
+  public InternalRow partitionKey() {
+    return new GenericInternalRow(key);
+  }
+
+  @Override
+  public String[] preferredLocations() {
+    return inner.preferredLocations();
+  }
+
+  /** Reads keyed partitions with Spark's own reader of Python's partitions. */
+  record Readers(PartitionReaderFactory inner) implements PartitionReaderFactory {
+    @Override
+    public PartitionReader<InternalRow> createReader(InputPartition partition) {
+      return inner.createReader(partition instanceof KeyedPartition keyed ? keyed.inner : partition);
+    }
+  }
+}

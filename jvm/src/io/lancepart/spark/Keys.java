@@ -1,0 +1,89 @@
+package io.lancepart.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.util.HexFormat;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.ByteType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.ShortType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** Partition transforms and partition keys: what Python tells of them, in Spark's terms. */
+final class Keys {
+  private Keys() {}
+
+  static NamedReference column(String name) {
+    return Expressions.column("`" + name.replace("`", "``") + "`");
+  }
+
+  static Transform[] transforms(JsonNode told) {
+    Transform[] found = new Transform[told.size()];
+    for (int i = 0; i < found.length; i++) {
+      String column = told.get(i).get("column").asText();
+      String name = told.get(i).get("transform").asText();
+      String quoted = "`" + column.replace("`", "``") + "`";
+      found[i] = switch (name) {
+        case "identity" -> Expressions.identity(quoted);
+        case "bucket" -> Expressions.bucket(told.get(i).get("buckets").asInt(), quoted);
+        default -> Expressions.apply(name, column(column));
+      };
+    }
+    return found;
+  }
+
+  /** The type of each part of a key: that of the function which makes it. */
+  static DataType[] types(JsonNode told, StructType schema) {
+    DataType[] types = new DataType[told.size()];
+    for (int i = 0; i < types.length; i++) {
+      DataType source = schema.apply(told.get(i).get("column").asText()).dataType();
+      types[i] = switch (told.get(i).get("transform").asText()) {
+        case "bucket", "year", "month", "day", "hour", "year_month", "year_month_day" -> DataTypes.IntegerType;
+        case "year_month_day_hour" -> DataTypes.LongType;
+        default -> source;
+      };
+    }
+    return types;
+  }
+
+  static Object[] key(JsonNode told, DataType[] types) {
+    Object[] key = new Object[types.length];
+    for (int i = 0; i < types.length; i++) {
+      key[i] = told.get(i).isNull() ? null : value(told.get(i), types[i]);
+    }
+    return key;
+  }
+
+  /** A part of a key as Catalyst holds it inside its rows. */
+  private static Object value(JsonNode told, DataType type) {
+    if (type instanceof IntegerType || type instanceof DateType) {
+      return told.asInt();
+    } else if (type instanceof ShortType) {
+      return (short) told.asInt();
+    } else if (type instanceof ByteType) {
+      return (byte) told.asInt();
+    } else if (type instanceof BooleanType) {
+      return told.asBoolean();
+    } else if (type instanceof StringType) {
+      return UTF8String.fromString(told.asText());
+    } else if (type instanceof BinaryType) {
+      return HexFormat.of().parseHex(told.asText());
+    } else if (type instanceof DecimalType decimal) {
+      var exact = new BigDecimal(new BigInteger(told.asText()), decimal.scale());
+      return Decimal.apply(exact, decimal.precision(), decimal.scale());
+    }
+    return told.asLong();
+  }
+}

@@ -1,0 +1,98 @@
+package io.lancepart.spark;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
+import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
+import org.apache.spark.sql.types.StructType;
+
+/** Gathers what Spark asks of a scan into one question for Python. */
+final class LanceScanBuilder
+    implements SupportsPushDownV2Filters,
+        SupportsPushDownRequiredColumns,
+        SupportsPushDownLimit,
+        SupportsPushDownAggregates {
+  private final PartitionedTable table;
+  private final Map<String, String> options;
+  private List<String> columns;
+  private final List<Predicate> pushed = new ArrayList<>();
+  private final List<Predicate> handled = new ArrayList<>();
+  private ArrayNode aggregates;
+  private int limit = -1;
+
+  LanceScanBuilder(PartitionedTable table, Map<String, String> options) {
+    this.table = table;
+    this.options = options;
+    this.columns = List.of(table.schema().fieldNames());
+  }
+
+  /** Every filter goes to Python; those that it does not answer just as Spark would are given back. */
+  @Override
+  public Predicate[] pushPredicates(Predicate[] predicates) {
+    List<Predicate> left = new ArrayList<>();
+    for (Predicate predicate : predicates) {
+      boolean exact = Expressed.isExact(predicate, table.exactColumns());
+      (exact ? handled : pushed).add(predicate);
+      if (!exact) {
+        left.add(predicate);
+      }
+    }
+    return left.toArray(Predicate[]::new);
+  }
+
+  @Override
+  public Predicate[] pushedPredicates() {
+    List<Predicate> all = new ArrayList<>(handled);
+    all.addAll(pushed);
+    return all.toArray(Predicate[]::new);
+  }
+
+  @Override
+  public void pruneColumns(StructType required) {
+    List<String> wanted = Arrays.asList(required.fieldNames());
+    columns = Arrays.stream(table.schema().fieldNames()).filter(wanted::contains).toList();
+  }
+
+  @Override
+  public boolean pushLimit(int limit) {
+    this.limit = limit;
+    return true;
+  }
+
+  @Override
+  public boolean isPartiallyPushed() {
+    return true;
+  }
+
+  @Override
+  public boolean pushAggregation(Aggregation aggregation) {
+    aggregates = pushed.isEmpty() ? Aggregates.json(aggregation, table.exactColumns()) : null;
+    return aggregates != null;
+  }
+
+  @Override
+  public Scan build() {
+    ObjectNode question = Python.JSON.createObjectNode().put("ask", "scan").put("version", table.snapshot());
+    columns.forEach(question.putArray("columns")::add);
+    handled.forEach(each -> question.withArray("handled").add(Expressed.json(each)));
+    pushed.forEach(each -> question.withArray("pushed").add(Expressed.json(each)));
+    if (aggregates != null) {
+      question.set("aggregates", aggregates);
+    }
+    if (limit >= 0) {
+      question.put("limit", limit);
+    }
+    question.put("parallelism", SparkSession.active().sparkContext().defaultParallelism());
+    return new LanceScan(table, options, question, pushedPredicates());
+  }
+}

@@ -1,0 +1,98 @@
+package io.lancepart.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.EnumSet;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** A table at one snapshot, fixed when it is loaded: everything that is read of it is of that snapshot. */
+final class PartitionedTable implements Table, SupportsRead {
+  private final PathIdentifier id;
+  private final StructType schema;
+  private final JsonNode told;
+
+  private PartitionedTable(PathIdentifier id, Python python) {
+    this.id = id;
+    this.schema = python.schema;
+    this.told = python.answer;
+  }
+
+  static PartitionedTable load(PathIdentifier id) {
+    ObjectNode question = Python.JSON.createObjectNode().put("ask", "table");
+    return new PartitionedTable(id, Python.ask(id.options(), question));
+  }
+
+  long snapshot() {
+    return told.get("version").asLong();
+  }
+
+  /** The columns that partition values are made of, which is where a filter found at run time can help. */
+  Set<String> partitionSources() {
+    return names("sources");
+  }
+
+  /** The columns whose comparisons mean the same in Python as in Spark, so that Spark need not compare again. */
+  Set<String> exactColumns() {
+    return names("exact");
+  }
+
+  private Set<String> names(String key) {
+    Set<String> found = new HashSet<>();
+    told.get(key).forEach(each -> found.add(each.asText()));
+    return found;
+  }
+
+  Map<String, String> options(CaseInsensitiveStringMap more) {
+    Map<String, String> all = new HashMap<>(id.options());
+    all.putAll(more.asCaseSensitiveMap());
+    return all;
+  }
+
+  @Override
+  public String name() {
+    return id.name();
+  }
+
+  @Override
+  @SuppressWarnings("deprecation")
+  public StructType schema() {
+    return schema;
+  }
+
+  @Override
+  public Transform[] partitioning() {
+    return Keys.transforms(told.get("partitioning"));
+  }
+
+  @Override
+  public Set<TableCapability> capabilities() {
+    return EnumSet.of(TableCapability.BATCH_READ);
+  }
+
+  @Override
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new LanceScanBuilder(this, options(options));
+  }
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof PartitionedTable that
+        && id.equals(that.id) && snapshot() == that.snapshot() && schema.equals(that.schema);
+  }
+
+  @Override
+  public int hashCode() {
+    return Objects.hash(id, snapshot());
+  }
+}

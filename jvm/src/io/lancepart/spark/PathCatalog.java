@@ -1,0 +1,85 @@
+package io.lancepart.spark;
+
+import java.util.Map;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.FunctionCatalog;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** Tables by their path and the partition functions: {@code SELECT lancepart.bucket(16, id) FROM lancepart.`/a/path`}. */
+public final class PathCatalog implements TableCatalog, FunctionCatalog {
+  private String name;
+  private Map<String, String> options;
+
+  @Override
+  public void initialize(String name, CaseInsensitiveStringMap options) {
+    this.name = name;
+    this.options = options.asCaseSensitiveMap();
+  }
+
+  @Override
+  public String name() {
+    return name;
+  }
+
+  @Override
+  public Table loadTable(Identifier id) throws NoSuchTableException {
+    if (id instanceof PathIdentifier path) {
+      return PartitionedTable.load(path);
+    }
+    if (id.namespace().length > 0 || !id.name().contains("/")) {
+      throw new NoSuchTableException(id);
+    }
+    return PartitionedTable.load(PathIdentifier.of(id.name(), options));
+  }
+
+  @Override
+  public UnboundFunction loadFunction(Identifier id) throws NoSuchFunctionException {
+    UnboundFunction found = id.namespace().length == 0 ? Functions.find(id.name()) : null;
+    if (found == null) {
+      throw new NoSuchFunctionException(id);
+    }
+    return found;
+  }
+
+  @Override
+  public Identifier[] listFunctions(String[] namespace) {
+    return Functions.names().map(each -> Identifier.of(namespace, each)).toArray(Identifier[]::new);
+  }
+
+  @Override
+  public Identifier[] listTables(String[] namespace) {
+    return new Identifier[0];
+  }
+
+  @Override
+  public Table createTable(Identifier id, StructType schema, Transform[] by, Map<String, String> properties) {
+    throw refused("made");
+  }
+
+  @Override
+  public Table alterTable(Identifier id, TableChange... changes) {
+    throw refused("changed");
+  }
+
+  @Override
+  public boolean dropTable(Identifier id) {
+    throw refused("dropped");
+  }
+
+  @Override
+  public void renameTable(Identifier from, Identifier to) {
+    throw refused("renamed");
+  }
+
+  private static UnsupportedOperationException refused(String verb) {
+    return new UnsupportedOperationException("a table that is known by its path can't be " + verb + " in SQL");
+  }
+}

@@ -1,0 +1,56 @@
+"""COUNT, MIN and MAX of one task's rows, so that one row goes to Spark instead of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Aggregate = Mapping[str, Any]
+
+
+def aggregate_schema(aggregates: Sequence[Aggregate], schema: Any) -> Any:
+    """The columns of the one row, in the table's types."""
+    return pa.schema(
+        [
+            pa.field(
+                f"{each['name']}_{index}", pa.int64() if each["name"] == "count" else schema.field(each["column"]).type
+            )
+            for index, each in enumerate(aggregates)
+        ]
+    )
+
+
+def needed(aggregates: Sequence[Aggregate]) -> tuple[str, ...]:
+    """The columns that the aggregates read, each once."""
+    return tuple(dict.fromkeys(each["column"] for each in aggregates if "column" in each))
+
+
+def aggregated(batches: Iterable[Any], aggregates: Sequence[Aggregate], schema: Any) -> Any:
+    """The row for some batches; of no rows a count is 0, and there is no least or greatest."""
+    values: list[Any] = [0 if each["name"] == "count" else None for each in aggregates]
+    for batch in batches:
+        for index, each in enumerate(aggregates):
+            values[index] = _more(values[index], each, batch)
+    kinds = [field.type for field in schema]
+    arrays = [pa.array([_python(value)], kind) for value, kind in zip(values, kinds, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _more(value: Any, aggregate: Aggregate, batch: Any) -> Any:
+    if "column" not in aggregate:
+        return value + batch.num_rows
+    column = batch.column(aggregate["column"])
+    if aggregate["name"] == "count":
+        return value + len(column) - column.null_count
+    found = pc.min_max(column)[aggregate["name"]]
+    if value is None or not found.is_valid:
+        return found if found.is_valid else value
+    test = pc.less if aggregate["name"] == "min" else pc.greater
+    return found if test(found, value).as_py() else value
+
+
+def _python(value: Any) -> Any:
+    return value.as_py() if isinstance(value, pa.Scalar) else value

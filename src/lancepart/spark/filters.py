@@ -1,0 +1,209 @@
+"""Spark's filters as ours: never stricter than Spark means them, since what is lost here nobody looks at again.
+
+Negations are carried inward first, so that only the rows for which a part is TRUE count, and letting more rows through
+in one place lets more rows through in all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from lancepart.errors import InternalError
+from lancepart.model.predicate import (
+    And,
+    BooleanColumn,
+    Comparison,
+    Constant,
+    In,
+    IsNull,
+    Not,
+    Opaque,
+    Or,
+    Predicate,
+    StartsWith,
+)
+from lancepart.spark.literals import literal
+
+Tree = Mapping[str, Any]
+
+_OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>"}
+_NANOSECONDS = 1_000
+
+
+def predicate_of(handled: Sequence[Tree], pushed: Sequence[Tree], schema: Any) -> Predicate | None:
+    """All filters together: those that Spark will not look at again, and whatever can be said of the others."""
+    converter = _Converter(schema)
+    parts = [converter.convert(tree, negated=False) for tree in handled]
+    if None in parts:
+        raise InternalError("a filter that was promised to Spark can't be answered")
+    parts += [converter.convert(tree, negated=False) for tree in pushed]
+    kept = tuple(part for part in parts if part is not None)
+    return None if not kept else kept[0] if len(kept) == 1 else And(operands=kept)
+
+
+class _Converter:
+    """Filters over one schema; ``None`` stands for a filter of which nothing can be said."""
+
+    def __init__(self, schema: Any) -> None:
+        self._types = {field.name: field.type for field in schema}
+
+    def convert(self, tree: Tree, *, negated: bool) -> Predicate | None:
+        """A filter or, where ``negated``, its negation."""
+        name, children = tree.get("name"), tree.get("children", ())
+        match name:
+            case "AND" | "OR":
+                parts = [self.convert(child, negated=negated) for child in children]
+                return _both(parts) if (name == "AND") != negated else _either(parts)
+            case "NOT":
+                return self.convert(children[0], negated=not negated)
+            case "ALWAYS_TRUE" | "ALWAYS_FALSE":
+                return Constant(value=(name == "ALWAYS_TRUE") != negated)
+            case "IS_NULL" | "IS_NOT_NULL":
+                column = self._column(children[0])
+                is_null = (name == "IS_NULL") != negated
+                return None if column is None else _null(column, expected=is_null)
+            case "BOOLEAN_EXPRESSION":
+                return self._boolean(children[0], expected=not negated)
+            case "STARTS_WITH":
+                return self._starts_with(children, negated=negated)
+            case "IN":
+                return self._in(children, negated=negated)
+            case _ if name in _MIRRORED:
+                return self._comparison(name, children, negated=negated)
+            case _:
+                return self._boolean(tree, expected=not negated)
+
+    def _column(self, tree: Tree) -> str | None:
+        path = tree.get("column", ())
+        return path[0] if len(path) == 1 and path[0] in self._types else None
+
+    def _boolean(self, tree: Tree, *, expected: bool) -> Predicate | None:
+        column = self._column(tree)
+        if column is None or not pa.types.is_boolean(self._types[column]):
+            return None
+        plain = BooleanColumn(column=column)
+        return plain if expected else Not(operand=plain)
+
+    def _comparison(self, operator: str, children: Sequence[Tree], *, negated: bool) -> Predicate | None:
+        side, other = children
+        if "value" in side:
+            side, other, operator = other, side, _MIRRORED[operator]
+        column = self._column(side)
+        if column is None or "value" not in other:
+            return None
+        if operator == "<=>":
+            return self._same(column, other["value"], negated=negated)
+        if other["value"] is None:
+            return Constant(value=None)
+        return self._compared(column, _OPPOSITE[operator] if negated else operator, other["value"])
+
+    def _same(self, column: str, text: str | None, *, negated: bool) -> Predicate | None:
+        """``<=>``, to which NULL is a value like others."""
+        if text is None:
+            return _null(column, expected=not negated)
+        found = self._compared(column, "<>" if negated else "=", text)
+        return _either([found, _null(column, expected=True)]) if negated else found
+
+    def _compared(self, column: str, operator: str, text: str) -> Predicate | None:
+        kind = self._types[column]
+        if pa.types.is_boolean(kind):
+            return self._truth(column, operator, text)
+        value = literal(text, kind)
+        if value is None:
+            return None
+        plain = Comparison(column=column, operator=operator, literal=value)
+        if pa.types.is_floating(value.type):
+            return _float(plain)
+        if pa.types.is_timestamp(kind) and kind.unit == "ns":
+            return _nanoseconds(plain)
+        return plain
+
+    def _truth(self, column: str, operator: str, text: str) -> Predicate | None:
+        if operator not in {"=", "<>"}:
+            return None
+        return self._boolean({"column": [column]}, expected=(text == "true") == (operator == "="))
+
+    def _in(self, children: Sequence[Tree], *, negated: bool) -> Predicate | None:
+        column = self._column(children[0])
+        texts = [child.get("value") for child in children[1:]]
+        if column is None or not all("value" in child for child in children[1:]):
+            return None
+        if negated and None in texts:
+            return Constant(value=None)
+        present = [text for text in texts if text is not None]
+        kind = self._types[column]
+        simple = not (pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_dictionary(kind))
+        if simple and not (pa.types.is_timestamp(kind) and kind.unit == "ns"):
+            values = tuple(literal(text, kind) for text in present)
+            if not values:
+                return Constant(value=None)
+            return None if None in values else In(column=column, values=values, negated=negated)
+        parts = [self._compared(column, "<>" if negated else "=", text) for text in present]
+        return (_both(parts) if negated else _either(parts)) if parts else Constant(value=None)
+
+    def _starts_with(self, children: Sequence[Tree], *, negated: bool) -> Predicate | None:
+        column, prefix = self._column(children[0]), children[1].get("value")
+        if column is None or prefix is None or self._types[column] not in {pa.string(), pa.large_string()}:
+            return None
+        plain = StartsWith(column=column, prefix=prefix)
+        return Not(operand=plain) if negated else plain
+
+
+def _both(parts: Sequence[Predicate | None]) -> Predicate | None:
+    kept = tuple(part for part in parts if part is not None)
+    return None if not kept else kept[0] if len(kept) == 1 else And(operands=kept)
+
+
+def _either(parts: Sequence[Predicate | None]) -> Predicate | None:
+    kept = tuple(part for part in parts if part is not None)
+    if len(kept) < len(parts) or not kept:
+        return None
+    return kept[0] if len(kept) == 1 else Or(operands=kept)
+
+
+def _null(column: str, *, expected: bool) -> Predicate:
+    plain = IsNull(column=column)
+    return plain if expected else Not(operand=plain)
+
+
+def _float(plain: Comparison) -> Predicate | None:
+    """To Spark every NaN is the one largest value, and both zeros are the same."""
+    value = float(plain.literal.as_py())
+    if math.isnan(value):
+        return _null(plain.column, expected=False)
+    if value == 0 and plain.operator in {"=", "<>"}:
+        zeros = tuple(pa.scalar(zero, plain.literal.type) for zero in (0.0, -0.0))
+        return In(column=plain.column, values=zeros) if plain.operator == "=" else _null(plain.column, expected=False)
+    if value == 0:
+        plain = replace(plain, literal=pa.scalar(-0.0 if plain.operator in {">=", "<"} else 0.0, plain.literal.type))
+    if plain.operator in {">", ">="}:
+        return Or(operands=(plain, Opaque(template="isnan({0})", sources=(plain.column,))))
+    return plain
+
+
+def _nanoseconds(plain: Comparison) -> Predicate | None:
+    """Spark sees the microsecond that a moment lies in, which is a thousand of the column's own ticks."""
+    first = plain.literal
+    after = first.value + _NANOSECONDS
+    if after >= 2**63:
+        return None
+    following = pa.scalar(after, pa.int64()).cast(first.type)
+    match plain.operator:
+        case "=":
+            until = replace(plain, operator="<", literal=following)
+            return And(operands=(replace(plain, operator=">="), until))
+        case "<>":
+            beyond = replace(plain, operator=">=", literal=following)
+            return Or(operands=(replace(plain, operator="<"), beyond))
+        case ">":
+            return replace(plain, operator=">=", literal=following)
+        case "<=":
+            return replace(plain, operator="<", literal=following)
+        case _:
+            return plain

@@ -1,0 +1,234 @@
+"""A scan for Spark: leaves packed by their bytes into about as many tasks as there are cores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from lancepart.layout.leaves import Leaf, Stats
+from lancepart.layout.metadata import TableMetadata
+from lancepart.model.predicate import Predicate
+from lancepart.plan.pack import pack
+from lancepart.read.scan import THREADS, Scan
+from lancepart.spark.aggregates import aggregate_schema, needed
+from lancepart.spark.filters import predicate_of
+from lancepart.spark.keys import KeyPart, key_of, key_parts, to_parts
+from lancepart.storage import leafdata
+from lancepart.storage.root import Root
+from lancepart.table import PartitionedTable
+
+_LEAST_BYTES = 2 << 20
+_MOST_BYTES = 512 << 20
+_MOST_KEYS_A_CORE = 32
+_LEAST_KEYS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What Spark asks of a scan."""
+
+    version: int
+    columns: tuple[str, ...]
+    handled: tuple[Mapping[str, Any], ...] = ()
+    pushed: tuple[Mapping[str, Any], ...] = ()
+    aggregates: tuple[Mapping[str, Any], ...] = ()
+    limit: int | None = None
+    parallelism: int = 2
+    partitioning: tuple[Mapping[str, Any], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A leaf or some fragments of one."""
+
+    leaf: Leaf
+    bytes: int
+    fragments: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What all tasks of a scan have in common: plain values that travel to the executors."""
+
+    root: Root
+    metadata: TableMetadata
+    columns: tuple[str, ...]
+    predicate: Predicate | None
+    limit: int | None
+    aggregates: tuple[Mapping[str, Any], ...] = ()
+    counted: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """The tasks of a scan, and the key that all rows of each have; and, for when no keys are needed, fewer tasks."""
+
+    work: Work
+    schema: Any
+    tasks: tuple[tuple[Piece, ...], ...]
+    keys: tuple[tuple[Any, ...], ...]
+    parts: tuple[KeyPart, ...]
+    rows: int
+    bytes: int
+    loose: tuple[tuple[Piece, ...], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as the jar reads it."""
+        return {
+            "tasks": len(self.tasks),
+            "keys": self.keys,
+            "partitioning": [part.to_json() for part in self.parts],
+            "rows": self.rows,
+            "bytes": self.bytes,
+        }
+
+
+def plan(table: PartitionedTable, question: Question) -> Planned:
+    """Choose the leaves and pack them."""
+    predicate = predicate_of(question.handled, question.pushed, table.schema)
+    columns = (needed(question.aggregates) if question.aggregates else question.columns) or (_narrowest(table.schema),)
+    scan = table.scan(None if predicate is None else predicate.to_sql(), columns)
+    work = Work(
+        root=scan.root,
+        metadata=scan.metadata,
+        columns=columns,
+        predicate=scan.predicate,
+        limit=question.limit,
+        aggregates=question.aggregates,
+    )
+    if question.aggregates:
+        return _aggregated(scan, work, question)
+    leaves = _enough(_measured(scan.root, scan.plan().leaves), work)
+    parts = _parts(scan.metadata, leaves, columns, question)
+    tasks, keys = _packed(scan.root, scan.metadata, leaves, parts, question.parallelism)
+    loose, _ = _packed(scan.root, scan.metadata, leaves, (), question.parallelism) if parts else ((), ())
+    return Planned(
+        work=work,
+        schema=scan.schema,
+        tasks=tasks,
+        keys=keys,
+        parts=parts,
+        rows=sum(leaf.stats.rows for leaf in leaves if leaf.stats),
+        bytes=_estimated(leaves, scan.schema),
+        loose=loose,
+    )
+
+
+def _aggregated(scan: Scan, work: Work, question: Question) -> Planned:
+    """One row a task; counting everything needs no task that reads."""
+    known = scan.count() if scan.predicate is None and all("column" not in each for each in work.aggregates) else None
+    leaves = () if known is not None else _measured(scan.root, scan.plan().leaves)
+    tasks, _ = _packed(scan.root, scan.metadata, leaves, (), question.parallelism)
+    tasks = tasks or ((),)
+    return Planned(
+        work=replace(work, counted=known),
+        schema=aggregate_schema(work.aggregates, scan.metadata.plain_schema),
+        tasks=tasks,
+        keys=(),
+        parts=(),
+        rows=len(tasks),
+        bytes=64 * len(tasks),
+    )
+
+
+def _narrowest(schema: Any) -> str:
+    """The column that is cheapest to read, when only the number of rows is wanted."""
+    return str(min(schema, key=lambda field: _width(field.type) or 1_000).name)
+
+
+def _width(kind: Any) -> int | None:
+    """The bytes of one value; ``None`` where values differ in length."""
+    if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType) or pa.types.is_dictionary(kind):
+        return None
+    try:
+        return max(kind.bit_width // 8, 1)
+    except ValueError:
+        return None
+
+
+def _estimated(leaves: Sequence[Leaf], schema: Any) -> int:
+    """At most what the leaves hold; less where only columns of a fixed width are read."""
+    stats = [leaf.stats for leaf in leaves if leaf.stats]
+    whole = sum(each.bytes for each in stats)
+    widths = [_width(field.type) for field in schema]
+    if None in widths:
+        return whole
+    return min(whole, sum(each.rows for each in stats) * (8 + sum(width or 0 for width in widths)))
+
+
+def _measured(root: Root, leaves: Sequence[Leaf]) -> tuple[Leaf, ...]:
+    """Leaves with their sizes; one of which the manifest knows none is opened, and read at the version found."""
+    unknown = [leaf for leaf in leaves if leaf.stats is None]
+    if not unknown:
+        return tuple(leaves)
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = {leaf.object_id: leaf for leaf in pool.map(lambda leaf: _open(root, leaf), unknown)}
+    return tuple(found.get(leaf.object_id, leaf) for leaf in leaves)
+
+
+def _open(root: Root, leaf: Leaf) -> Leaf:
+    handle = leafdata.open_leaf(root, leaf.location, leaf.read_version)
+    rows, size, fragments = leafdata.measure(handle)
+    version = leaf.read_version if leaf.read_version is not None else int(handle.version)
+    return replace(leaf, read_version=version, stats=Stats(rows=rows, bytes=size, fragments=fragments))
+
+
+def _enough(leaves: tuple[Leaf, ...], work: Work) -> tuple[Leaf, ...]:
+    """The first leaves that hold as many rows as are wanted, when every row counts."""
+    if work.limit is None or work.predicate is not None:
+        return leaves
+    kept, rows = [], 0
+    for leaf in leaves:
+        if rows >= work.limit:
+            break
+        kept.append(leaf)
+        rows += leaf.stats.rows if leaf.stats else 0
+    return tuple(kept)
+
+
+def _parts(
+    metadata: TableMetadata, leaves: Sequence[Leaf], columns: Sequence[str], question: Question
+) -> tuple[KeyPart, ...]:
+    """What Spark is told of keys: as before, if it was told before; nothing where keys would make too many tasks."""
+    if question.partitioning is not None:
+        return to_parts(question.partitioning)
+    if question.limit is not None or not leaves:
+        return ()
+    parts = key_parts(metadata, [leaf.spec_id for leaf in leaves], columns)
+    distinct = len({key_of(parts, leaf, metadata) for leaf in leaves})
+    return parts if distinct <= max(_LEAST_KEYS, _MOST_KEYS_A_CORE * question.parallelism) else ()
+
+
+def _packed(
+    root: Root, metadata: TableMetadata, leaves: Sequence[Leaf], parts: Sequence[KeyPart], parallelism: int
+) -> tuple[tuple[tuple[Piece, ...], ...], tuple[tuple[Any, ...], ...]]:
+    """Tasks of about one size, each within one key, and those keys; in the order of the keys' first leaves."""
+    groups: dict[tuple[Any, ...], list[Leaf]] = {}
+    for leaf in leaves:
+        groups.setdefault(key_of(parts, leaf, metadata), []).append(leaf)
+    total = sum(_size(leaf) for leaf in leaves)
+    share = min(max(total // max(parallelism, 1), _LEAST_BYTES), _MOST_BYTES)
+    tasks, keys = [], []
+    for key, members in groups.items():
+        pieces = [piece for leaf in members for piece in _pieces(root, leaf, share)]
+        bins = max(1, round(sum(piece.bytes for piece in pieces) / share))
+        for chosen in pack([piece.bytes for piece in pieces], bins):
+            tasks.append(tuple(pieces[index] for index in chosen))
+            keys.append(key)
+    return tuple(tasks), tuple(keys) if parts else ()
+
+
+def _size(leaf: Leaf) -> int:
+    return leaf.stats.bytes if leaf.stats else 0
+
+
+def _pieces(root: Root, leaf: Leaf, share: int) -> list[Piece]:
+    """A leaf whole or, when it is larger than a task should be, by its fragments."""
+    if _size(leaf) <= share or (leaf.stats and leaf.stats.fragments < 2):
+        return [Piece(leaf=leaf, bytes=_size(leaf))]
+    sizes = leafdata.fragment_sizes(leafdata.open_leaf(root, leaf.location, leaf.read_version))
+    return [Piece(leaf=leaf, bytes=size, fragments=(number,)) for number, size in sizes.items()]

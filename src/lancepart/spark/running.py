@@ -1,0 +1,62 @@
+"""What a task does on an executor."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lancepart.read.leaf import LeafTask, count, read
+from lancepart.spark.aggregates import aggregate_schema, aggregated
+from lancepart.spark.planning import Piece, Work
+from lancepart.spark.types import arrow_schema, as_spark
+
+
+def run(work: bytes, task: bytes, schema: Any) -> Iterator[Any]:
+    """The rows of a task of a plan, in the Arrow types in which Spark takes a schema's columns."""
+    wanted = arrow_schema(schema)
+    for batch in rows(pickle.loads(work), pickle.loads(task)):
+        yield as_spark(batch, wanted)
+
+
+def rows(work: Work, pieces: Sequence[Piece]) -> Iterator[Any]:
+    """The rows of some leaves, no more than the limit of them; or the one row of their aggregates."""
+    if not work.aggregates:
+        yield from _limited(_batches(work, pieces), work.limit)
+        return
+    schema = aggregate_schema(work.aggregates, work.metadata.plain_schema)
+    if any("column" in each for each in work.aggregates):
+        yield aggregated(_batches(work, pieces), work.aggregates, schema)
+        return
+    total = sum(count(_task(work, piece)) for piece in pieces) if work.counted is None else work.counted
+    yield pa.RecordBatch.from_arrays([pa.array([total]) for _ in schema], schema=schema)
+
+
+def _batches(work: Work, pieces: Sequence[Piece]) -> Iterator[Any]:
+    for piece in pieces:
+        yield from read(_task(work, piece))
+
+
+def _task(work: Work, piece: Piece) -> LeafTask:
+    return LeafTask(
+        root=work.root,
+        metadata=work.metadata,
+        leaf=piece.leaf,
+        columns=work.columns,
+        predicate=work.predicate,
+        limit=work.limit,
+        fragments=piece.fragments,
+    )
+
+
+def _limited(batches: Iterator[Any], limit: int | None) -> Iterator[Any]:
+    if limit is None:
+        yield from batches
+        return
+    for batch in batches:
+        yield batch.slice(0, limit)
+        limit -= min(limit, batch.num_rows)
+        if not limit:
+            return

@@ -1,0 +1,91 @@
+"""A Spark session with everything set that partitioned tables need."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.resources import files
+from typing import Any
+
+from lancepart.errors import UnsupportedOperationError
+
+CATALOG = "spark.sql.catalog.lancepart"
+_BUCKETING = "spark.sql.sources.v2.bucketing"
+_SQL = {
+    CATALOG: "io.lancepart.spark.PathCatalog",
+    f"{_BUCKETING}.enabled": "true",
+    f"{_BUCKETING}.pushPartValues.enabled": "true",
+    f"{_BUCKETING}.allowCompatibleTransforms.enabled": "true",
+    f"{_BUCKETING}.allowJoinKeysSubsetOfPartitionKeys.enabled": "true",
+    f"{_BUCKETING}.partiallyClusteredDistribution.enabled": "false",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    "spark.sql.timeType.enabled": "true",
+}
+
+
+def session(master: str = "local[*]", *, warehouse: str | None = None, **conf: Any) -> Any:
+    """A Spark session that reads partitioned tables; ``conf`` are further settings, under their full names."""
+    builder = configure(_pyspark().SparkSession.builder.master(master), warehouse=warehouse)
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def configure(builder: Any, *, warehouse: str | None = None) -> Any:
+    """Set on a session's builder what partitioned tables need: the jar, the workers' Python, what joins ask for.
+
+    A builder that connects to a running Spark Connect server gets only what a client may set there.
+    """
+    if warehouse is not None:
+        raise UnsupportedOperationError("a warehouse is not supported yet: read tables by their path")
+    settings = _SQL if _is_remote(builder) else _SQL | _static() | _extensions(builder)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder
+
+
+def jar() -> str:
+    """The jar that Spark needs on the driver and the executors."""
+    path = files("lancepart.spark").joinpath("jars", "lancepart-spark.jar")
+    if not path.is_file():
+        raise UnsupportedOperationError(
+            "this installation of lancepart has no jar for Spark: run python jvm/build.py in its sources"
+        )
+    return str(path)
+
+
+def _static() -> dict[str, str]:
+    """What only a new application can be told."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    return {
+        "spark.jars": jar(),
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+        "spark.python.unix.domain.socket.enabled": "true",
+    }
+
+
+def _extensions(builder: Any) -> dict[str, str]:
+    """Our extension beside those that the builder has already."""
+    own, key = "io.lancepart.spark.Extensions", "spark.sql.extensions"
+    others = [each for each in str(_options(builder).get(key) or "").split(",") if each not in {"", own}]
+    return {key: ",".join([*others, own])}
+
+
+def _options(builder: Any) -> dict[str, Any]:
+    return dict(getattr(builder, "_options", {}))
+
+
+def _is_remote(builder: Any) -> bool:
+    url = _options(builder).get("spark.remote") or os.environ.get("SPARK_REMOTE") or ""
+    return str(url).startswith("sc://")
+
+
+def _pyspark() -> Any:
+    try:
+        import pyspark.sql
+    except ImportError as error:
+        raise UnsupportedOperationError(
+            f"lancepart.spark needs pyspark: install it with pip install 'lancepart[spark]' ({error})"
+        ) from error
+    return pyspark.sql

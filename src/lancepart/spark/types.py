@@ -1,0 +1,115 @@
+"""Arrow types as Spark has them, and arrays as Spark takes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import types as spark
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from lancepart.errors import UnsupportedOperationError
+
+_PLAIN: dict[Any, Any] = {
+    pa.null(): spark.NullType(),
+    pa.bool_(): spark.BooleanType(),
+    pa.int8(): spark.ByteType(),
+    pa.int16(): spark.ShortType(),
+    pa.int32(): spark.IntegerType(),
+    pa.int64(): spark.LongType(),
+    pa.uint8(): spark.ShortType(),
+    pa.uint16(): spark.IntegerType(),
+    pa.uint32(): spark.LongType(),
+    pa.uint64(): spark.DecimalType(20, 0),
+    pa.float16(): spark.FloatType(),
+    pa.float32(): spark.FloatType(),
+    pa.float64(): spark.DoubleType(),
+    pa.date32(): spark.DateType(),
+    pa.date64(): spark.DateType(),
+    pa.string(): spark.StringType(),
+    pa.large_string(): spark.StringType(),
+    pa.string_view(): spark.StringType(),
+    pa.binary(): spark.BinaryType(),
+    pa.large_binary(): spark.BinaryType(),
+    pa.binary_view(): spark.BinaryType(),
+}
+
+
+def spark_schema(schema: Any) -> Any:
+    """An Arrow schema as Spark's; a column that Spark has no type for is named in the error."""
+    fields = []
+    for field in schema:
+        try:
+            fields.append(spark.StructField(field.name, spark_type(field.type), field.nullable))
+        except UnsupportedOperationError as error:
+            raise UnsupportedOperationError(f"column {field.name!r} can't be read on Spark: {error}") from None
+    return spark.StructType(fields)
+
+
+def spark_type(kind: Any) -> Any:
+    """The Spark type that holds every value of an Arrow type; only nanoseconds are cut to microseconds.
+
+    >>> spark_type(pa.list_(pa.float32(), 4)).simpleString(), spark_type(pa.uint32()).simpleString()
+    ('array<float>', 'bigint')
+    """
+    types = pa.types
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if isinstance(kind, pa.BaseExtensionType):
+        return spark.BinaryType() if kind.extension_name == "lance.blob.v2" else spark_type(kind.storage_type)
+    if types.is_dictionary(kind):
+        return spark_type(kind.value_type)
+    if types.is_fixed_size_binary(kind):
+        return spark.BinaryType()
+    if types.is_timestamp(kind):
+        return spark.TimestampType() if kind.tz is not None else spark.TimestampNTZType()
+    if types.is_time(kind):
+        return spark.TimeType({"s": 0, "ms": 3}.get(kind.unit, 6))
+    if types.is_duration(kind):
+        return spark.DayTimeIntervalType()
+    if types.is_decimal(kind) and kind.precision <= 38 and 0 <= kind.scale <= kind.precision:
+        return spark.DecimalType(kind.precision, kind.scale)
+    return _nested(kind)
+
+
+def _nested(kind: Any) -> Any:
+    types = pa.types
+    if types.is_struct(kind):
+        return spark_schema(kind)
+    if types.is_map(kind):
+        return spark.MapType(spark_type(kind.key_type), spark_type(kind.item_type), kind.item_field.nullable)
+    lists = (types.is_list, types.is_large_list, types.is_fixed_size_list, types.is_list_view, types.is_large_list_view)
+    if any(test(kind) for test in lists):
+        return spark.ArrayType(spark_type(kind.value_type), kind.value_field.nullable)
+    raise UnsupportedOperationError(f"Spark has no type for {kind}")
+
+
+def arrow_schema(schema: Any) -> Any:
+    """The Arrow schema in which Spark takes rows."""
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def as_spark(batch: Any, schema: Any) -> Any:
+    """A batch in the Arrow schema in which Spark takes it."""
+    arrays = [converted(batch.column(field.name), field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def converted(array: Any, wanted: Any) -> Any:
+    """An array in the type in which Spark takes it; times are cut toward the past, as their hashes are."""
+    if array.type == wanted:
+        return array
+    if isinstance(array, pa.ExtensionArray):
+        return converted(array.storage, wanted)
+    kind = array.type
+    if (pa.types.is_timestamp(kind) or pa.types.is_duration(kind)) and kind.unit == "ns":
+        return _floored(array).cast(wanted)
+    return pc.cast(array, wanted, safe=False) if pa.types.is_nested(kind) else pc.cast(array, wanted)
+
+
+def _floored(array: Any) -> Any:
+    ticks = pc.fill_null(array.cast(pa.int64()), 0).to_numpy(zero_copy_only=False) // 1_000
+    plain = pa.array(ticks, mask=pc.is_null(array).to_numpy(zero_copy_only=False))
+    whole = pa.duration("us") if pa.types.is_duration(array.type) else pa.timestamp("us", array.type.tz)
+    return plain.cast(whole)

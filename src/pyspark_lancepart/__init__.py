@@ -1,0 +1,80 @@
+"""Where Spark looks for Python data sources of its own accord: ``format("lancepart")`` needs no registration.
+
+Spark runs this in four kinds of processes: one that only looks what sources there are, one that asks for the schema
+(and in which scans are planned), one that only hands plans on, and those that read. So that the first and the third
+start quickly, nothing here imports lancepart before it is needed, and plans travel as bytes.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+__all__ = ["DefaultSource"]
+
+Plan = tuple[bytes, list[bytes]]
+"""What all tasks of a scan have in common, and the tasks."""
+
+
+class DefaultSource(DataSource):
+    """A partitioned table at a path."""
+
+    _plan: Plan | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        """What the format is called."""
+        return "lancepart"
+
+    def schema(self) -> Any:
+        """The columns and, when the jar asks, the answer on the first of them; a plan stays in the source itself."""
+        from lancepart.spark.source import answer
+
+        schema, self._plan = answer(dict(self.options))
+        return schema
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        """A reader of the plan, which moves there so that it is not sent twice; or of the columns that a user named."""
+        plan, self._plan = self._plan, None
+        if plan is None:
+            from lancepart.spark.source import plan_columns
+
+            plan = plan_columns(dict(self.options), schema.names)
+        return Reader(plan, schema)
+
+
+class Reader(DataSourceReader):
+    """Reads the tasks of a plan; travels to the executors without them.
+
+    It leaves ``pushFilters`` alone: Spark keeps a Python reader that acts on it for other uses of the same relation,
+    which then give wrong rows. The jar makes up for it.
+    """
+
+    def __init__(self, plan: Plan, schema: Any) -> None:
+        self._work, self._tasks = plan
+        self._schema = schema
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the tasks, of which each executor is sent its own."""
+        return {**self.__dict__, "_tasks": []}
+
+    def partitions(self) -> list[InputPartition]:
+        """One partition a task."""
+        return [InputPartition(task) for task in self._tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows of a task, in the Arrow types in which Spark takes them."""
+        from lancepart.spark.running import run
+
+        _settle()
+        return run(self._work, partition.value, self._schema) if partition.value is not None else iter(())
+
+
+def _settle() -> None:
+    """Take what a worker has loaded out of the garbage collector's sight: it would go through all of it in each task."""
+    if not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()

@@ -1,0 +1,46 @@
+"""One Spark session a test process, and tables with their like in Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lancepart as lp
+from tests.spark.data import Pair, make_pairs
+
+CONF = {
+    "spark.ui.enabled": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.session.timeZone": "America/New_York",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A session with two cores, away from UTC."""
+    session = lp.spark.session("local[2]", **CONF)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def pairs(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pair]:
+    """Tables of ours beside the same rows in Parquet, and a view of each."""
+    made = make_pairs(tmp_path_factory.mktemp("pairs"))
+    for name, pair in made.items():
+        spark.read.format("lancepart").load(pair.root).createOrReplaceTempView(f"l_{name}")
+        spark.read.parquet(pair.parquet).createOrReplaceTempView(f"p_{name}")
+    return made
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> str:
+    """A place for a table."""
+    return str(tmp_path / "table")

@@ -1,0 +1,128 @@
+"""Joins that read both sides as they lie: no Exchange in the plan, and the rows of a join over Parquet."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from typing import Any
+
+import pytest
+
+from tests.spark.test_sweep import rows_of
+
+JOINED = [
+    ("b16", "b8", "a.id = b.id"),
+    ("b8", "b16", "a.id = b.id"),
+    ("b16", "b12", "a.id = b.id"),
+    ("b8", "b8", "a.id = b.id"),
+    ("mixed", "b8", "a.id = b.id"),
+    ("one", "b16", "a.id = b.id"),
+    ("places", "places", "a.country = b.country"),
+    ("places", "places2", "a.country = b.country"),
+    ("places2", "places2", "a.country = b.country AND a.id = b.id"),
+    ("types", "places2", "a.id = b.id AND a.country = b.country"),
+    ("days", "months", "a.day = b.day"),
+    ("days", "years", "a.day = b.day"),
+    ("months", "years", "a.day = b.day"),
+    ("hours", "tsyears", "a.ts = b.ts"),
+    ("days", "days", "a.day = b.day"),
+    ("dates", "dates", "a.day = b.day"),
+    ("dates", "months", "a.day = b.day"),
+    ("dom", "dom", "a.day = b.day"),
+    ("prefix", "prefix", "a.text = b.text"),
+    ("tens", "tens", "a.i32 = b.i32"),
+    ("b16", "b8", "a.id = b.id AND a.text = b.text"),
+]
+SHUFFLED = [
+    ("dom", "moy", "a.day = b.day"),
+    ("dom", "months", "a.day = b.day"),
+    ("b8", "b8", "a.text = b.text"),
+    ("b8", "places", "a.id = b.id"),
+    ("evolved", "b8", "a.id = b.id"),
+    ("many", "many", "a.id = b.id AND a.country = b.country"),
+]
+KINDS = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"]
+
+
+def query(side: str, left: str, kind: str, right: str, on: str) -> str:
+    """A join of two views; a semi join shows only its left side."""
+    shown = "a.id, a.text" if "SEMI" in kind or "ANTI" in kind else "a.id, a.text, b.id, b.text"
+    return f"SELECT {shown} FROM {side}_{left} a {kind} {side}_{right} b ON {on}"
+
+
+def plan_of(frame: Any, mode: str = "simple") -> str:
+    """The physical plan as EXPLAIN prints it."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        frame.explain(mode)
+    assert "Physical Plan" in printed.getvalue()
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize(("left", "right", "on"), JOINED)
+def test_a_join_reads_both_sides_as_they_lie(left: str, right: str, on: str, spark: Any, pairs: dict[str, Any]) -> None:
+    frame = spark.sql(query("l", left, "JOIN", right, on))
+
+    assert "Exchange" not in plan_of(frame)
+    assert rows_of(frame) == rows_of(spark.sql(query("p", left, "JOIN", right, on)))
+
+
+@pytest.mark.parametrize(("left", "right", "on"), SHUFFLED)
+def test_a_join_that_partitions_do_not_serve_is_shuffled(
+    left: str, right: str, on: str, spark: Any, pairs: dict[str, Any]
+) -> None:
+    frame = spark.sql(query("l", left, "JOIN", right, on))
+
+    assert "Exchange" in plan_of(frame)
+    assert rows_of(frame) == rows_of(spark.sql(query("p", left, "JOIN", right, on)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("left", "right", "on"), [("b16", "b8", "a.id = b.id"), ("days", "months", "a.day = b.day")])
+def test_every_kind_of_join(left: str, right: str, on: str, kind: str, spark: Any, pairs: dict[str, Any]) -> None:
+    frame = spark.sql(query("l", left, kind, right, on))
+
+    assert "Exchange" not in plan_of(frame)
+    assert rows_of(frame) == rows_of(spark.sql(query("p", left, kind, right, on)))
+
+
+def test_sixteen_buckets_meet_eight_in_eight_groups(spark: Any, pairs: dict[str, Any]) -> None:
+    frame = spark.sql("SELECT o.*, c.text FROM l_b16 o JOIN l_b8 c ON o.id = c.id WHERE o.id IS NOT NULL")
+
+    assert frame.rdd.getNumPartitions() == 8
+    assert re.search(r"modulo 8", plan_of(frame, "formatted"))
+
+
+def test_a_group_by_the_partition_column_needs_no_shuffle(spark: Any, pairs: dict[str, Any]) -> None:
+    frame = spark.sql("SELECT country, count(*), sum(i32) FROM l_places GROUP BY country")
+
+    assert "Exchange" not in plan_of(frame)
+    assert rows_of(frame) == rows_of(spark.sql("SELECT country, count(*), sum(i32) FROM p_places GROUP BY country"))
+
+
+def test_a_filter_that_leaves_one_spec_version_brings_its_partitioning_back(spark: Any, pairs: dict[str, Any]) -> None:
+    on = "a.country = b.country"
+    shuffled = spark.sql(f"SELECT a.id FROM l_evolved a JOIN l_places b ON {on}")
+    filtered = spark.sql(f"SELECT a.id, b.id FROM l_evolved a JOIN l_places b ON {on} WHERE a.day < DATE '2023-12-31'")
+
+    assert "Exchange" in plan_of(shuffled)
+    assert rows_of(filtered) == rows_of(
+        spark.sql(f"SELECT a.id, b.id FROM p_evolved a JOIN p_places b ON {on} WHERE a.day < DATE '2023-12-31'")
+    )
+
+
+def test_a_key_column_that_is_not_read_is_left_out_of_the_keys(spark: Any, pairs: dict[str, Any]) -> None:
+    frame = spark.sql("SELECT a.text, b.text FROM l_places2 a JOIN l_places b ON a.country = b.country")
+
+    assert "Exchange" not in plan_of(frame)
+    assert rows_of(frame) == rows_of(
+        spark.sql("SELECT a.text, b.text FROM p_places2 a JOIN p_places b ON a.country = b.country")
+    )
+
+
+def test_three_tables_join_without_a_shuffle(spark: Any, pairs: dict[str, Any]) -> None:
+    text = "SELECT a.id FROM {0}_b16 a JOIN {0}_b8 b ON a.id = b.id JOIN {0}_one c ON b.id = c.id"
+
+    assert "Exchange" not in plan_of(spark.sql(text.format("l")))
+    assert rows_of(spark.sql(text.format("l"))) == rows_of(spark.sql(text.format("p")))

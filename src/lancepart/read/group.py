@@ -92,14 +92,14 @@ class GroupTask:
     @property
     def bytes(self) -> int:
         """How large its leaves are, as far as the manifest knows."""
-        return _size(self.left) + _size(self.right)
+        return size_of(self.left) + size_of(self.right)
 
 
 def join_group(task: GroupTask, memory: int) -> Iterator[Any]:
     """The joined rows of a group; what does not fit into ``memory`` bytes goes through sorted files on the disk."""
-    left_first = _size(task.left) <= _size(task.right)
+    left_first = size_of(task.left) <= size_of(task.right)
     started = False
-    if min(_size(task.left), _size(task.right)) <= memory:
+    if min(size_of(task.left), size_of(task.right)) <= memory:
         try:
             for batch in _run(task, memory, left_first=left_first, sorting=False):
                 started = True
@@ -144,7 +144,8 @@ def _register(context: SessionContext, name: str, tasks: Sequence[LeafTask], sch
         context.register_record_batches(name, [[pa.RecordBatch.from_pylist([], schema=source.schema)]])
 
 
-def _size(tasks: Sequence[LeafTask]) -> int:
+def size_of(tasks: Sequence[LeafTask]) -> int:
+    """How large leaves are, as far as the manifest knows."""
     return sum(task.leaf.stats.bytes for task in tasks if task.leaf.stats is not None)
 
 

@@ -20,9 +20,11 @@ from lancepart.plan import join as joins
 from lancepart.plan.join import JoinPlan, Side
 from lancepart.plan.output import Column, chosen, kind_of_join, result_columns, schema_of, split
 from lancepart.plan.shares import JoinKey
+from lancepart.read.elsewhere import spark_tasks
 from lancepart.read.group import LEAST_MEMORY, GroupTask, JoinQuery, join_group
 from lancepart.read.leaf import LeafTask
 from lancepart.read.scan import THREADS, Scan
+from lancepart.read.split import split_groups
 from lancepart.read.streams import as_they_come
 
 On = Sequence[str | tuple[str, str]]
@@ -39,7 +41,7 @@ class Join:
     where: str | None
     all_columns: tuple[Column, ...]
     columns: tuple[Column, ...]
-    memory: int
+    memory: int | None
 
     @classmethod
     def of(
@@ -68,7 +70,7 @@ class Join:
             where=where,
             all_columns=found,
             columns=chosen(found, columns),
-            memory=memory or default_memory(),
+            memory=memory,
         )
         _ = join.plan()
         return join
@@ -114,13 +116,18 @@ class Join:
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch, in no order; few batches are held at a time."""
-        tasks = self.tasks()
+        tasks = split_groups(self.tasks(), THREADS)
         threads = max(1, min(THREADS, len(tasks)))
-        yield from as_they_come(tasks, partial(_joined, memory=self.memory // threads), threads)
+        memory = max(LEAST_MEMORY, (self.memory or default_memory()) // threads)
+        yield from as_they_come(tasks, partial(join_group, memory=memory), threads)
 
     def to_arrow(self) -> pa.Table:
         """All rows as a table."""
         return pa.Table.from_batches(list(self.to_batches()), schema=self.schema)
+
+    def to_spark(self, spark: Any, *, tasks: int | None = None) -> Any:
+        """The rows as a Spark DataFrame, joined by the executors in about as many tasks as there are cores."""
+        return spark_tasks().join(self, spark, tasks)
 
     def _query(self) -> JoinQuery:
         """The columns that are needed of either side, and how they are joined."""
@@ -208,10 +215,6 @@ def _side(name: str, scan: Scan, columns: tuple[str, ...], predicate: Predicate 
 
 def _only(scan: Scan, names: set[str | None]) -> Any:
     return pa.schema([field for field in scan.metadata.plain_schema if field.name in names])
-
-
-def _joined(task: GroupTask, memory: int) -> Iterator[Any]:
-    return join_group(task, max(memory, LEAST_MEMORY))
 
 
 def default_memory() -> int:

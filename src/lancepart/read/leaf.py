@@ -26,7 +26,7 @@ ADDRESS = "__lancepart_address"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafTask:
-    """What to read of one leaf: plain values, so that it can be done elsewhere."""
+    """What to read of one leaf, or of some of its fragments: plain values, so that it can be done elsewhere."""
 
     root: Root
     metadata: TableMetadata
@@ -34,6 +34,7 @@ class LeafTask:
     columns: tuple[str, ...]
     predicate: Predicate | None
     limit: int | None = None
+    fragments: tuple[int, ...] | None = None
 
 
 def read(task: LeafTask) -> Iterator[Any]:
@@ -49,7 +50,8 @@ def read(task: LeafTask) -> Iterator[Any]:
         if not names:
             yield from _without_columns(handle, task, shown, matching, pushed, residual)
             return
-        for batch in handle.to_batches(columns=names, filter=pushed, **AS_BYTES, **wanted):
+        part = {} if task.fragments is None else {"fragments": leafdata.fragments_of(handle, task.fragments)}
+        for batch in handle.scanner(columns=names, filter=pushed, **AS_BYTES, **wanted, **part).to_batches():
             yield from _shown(batch, task, shown, matching, residual)
 
 
@@ -95,8 +97,14 @@ def count(task: LeafTask) -> int:
     pushed, residual = _pushed(task, Matching.of(shape.schema, shape.native_ids))
     if residual is None:
         with storage_errors(f"count rows of the leaf at {task.leaf.location!r}", task.root):
-            return int(handle.count_rows(filter=pushed))
+            return _count(handle, task, pushed)
     return sum(batch.num_rows for batch in read(replace(task, columns=(), limit=None)))
+
+
+def _count(handle: Any, task: LeafTask, where: str | None) -> int:
+    if task.fragments is None:
+        return int(handle.count_rows(filter=where))
+    return sum(int(part.count_rows(where)) for part in leafdata.fragments_of(handle, task.fragments))
 
 
 def _open(task: LeafTask) -> Any:
@@ -146,7 +154,7 @@ def _without_columns(
     handle: Any, task: LeafTask, shown: list[Any], matching: Matching, pushed: str | None, residual: Predicate | None
 ) -> Iterator[Any]:
     """Rows of which the leaf has none of the columns asked for: as many NULLs as rows match."""
-    remaining = int(handle.count_rows(filter=pushed))
+    remaining = _count(handle, task, pushed)
     while remaining > 0:
         size = min(remaining, 65_536)
         remaining -= size

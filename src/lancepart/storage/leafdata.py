@@ -236,6 +236,19 @@ def live_offsets(handle: Any, number: int) -> Any:
     return (found.column("_rowaddr").to_numpy() & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
+def fragments_of(handle: Any, numbers: Sequence[int]) -> list[Any]:
+    """Some fragments of an open leaf."""
+    return [handle.get_fragment(number) for number in numbers]
+
+
+def fragment_sizes(handle: Any) -> dict[int, int]:
+    """How large each fragment of an open leaf is, in bytes."""
+    return {
+        item.fragment_id: sum(int(file.file_size_bytes or 0) for file in item.metadata.files)
+        for item in handle.get_fragments()
+    }
+
+
 def rows_of(handle: Any, fragments: Sequence[Any]) -> Any:
     """The live rows of some fragments of an open leaf, batch by batch."""
     chosen = [handle.get_fragment(item.id) for item in fragments]

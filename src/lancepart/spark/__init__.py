@@ -1,0 +1,1 @@
+"""The same plans run on Spark's executors."""

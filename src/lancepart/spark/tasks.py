@@ -69,14 +69,17 @@ def join(source: Join, spark: Any, tasks: int | None = None) -> Any:
 
 
 def task_count(spark: Any, tasks: int | None = None) -> int:
-    """How many tasks to make: as many as asked for, or as the session has cores."""
+    """How many tasks to make: as many as asked for, or as the session has cores; under Connect it has to be asked."""
     if tasks is not None:
         if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
             raise InvalidInputError(f"tasks is {tasks!r}: give a whole number from 1 up")
         return tasks
-    context = getattr(spark, "_sc", None)
-    if context is not None:
-        return max(1, int(context.defaultParallelism))
+    from pyspark.errors import PySparkException
+
+    try:
+        return max(1, int(spark.sparkContext.defaultParallelism))
+    except PySparkException:
+        pass
     for name in _PARALLELISM:
         told = spark.conf.get(name, None)
         if told:

@@ -21,6 +21,7 @@ from lancepart.maintain.inspect import Inspect
 from lancepart.maintain.maintenance import Maintenance
 from lancepart.maintain.tags import Tags
 from lancepart.model.spec import PartitionField, PartitionSpec
+from lancepart.read.join import Join
 from lancepart.read.scan import Scan
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
@@ -189,6 +190,20 @@ class PartitionedTable:
         snapshot = self._manifest.snapshot(wanted)
         metadata = create.load(self._manifest, snapshot)
         return Scan.of(self._manifest.root, snapshot, metadata, where, columns, limit)
+
+    def join(
+        self,
+        other: PartitionedTable,
+        on: Sequence[str | tuple[str, str]],
+        how: str = "inner",
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        suffix: str = "_right",
+        memory: int | None = None,
+    ) -> Join:
+        """Join with another table partition by partition, lazily and without a shuffle, or say why that can't be."""
+        return Join.of(self.scan(), other.scan(), on, how, where, columns, suffix=suffix, memory=memory)
 
     def update_spec(self, partition_by: Partitioning) -> PartitionSpec:
         """Partition new rows differently; old ones stay where they are."""

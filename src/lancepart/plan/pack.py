@@ -1,4 +1,4 @@
-"""Work packed into a few tasks of about the same size."""
+"""Work of different sizes packed into about equal bins."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 
 def pack(sizes: Sequence[int], bins: int) -> list[list[int]]:
-    """Indices of sizes in at most so many groups, the largest first into the emptiest; no group is empty.
+    """Indices in at most ``bins`` groups, none empty: the largest first, each into the lightest so far.
 
-    >>> pack([5, 1, 4, 2], 2)
-    [[0, 1], [2, 3]]
+    >>> pack([5, 9, 4, 1], 2)
+    [[1, 3], [0, 2]]
     """
-    groups: list[list[int]] = [[] for _ in range(min(bins, len(sizes)))]
-    emptiest = [(0, number) for number in range(len(groups))]
-    for index in sorted(range(len(sizes)), key=lambda index: -sizes[index]):
-        filled, number = heapq.heappop(emptiest)
-        groups[number].append(index)
-        heapq.heappush(emptiest, (filled + max(sizes[index], 1), number))
-    return [sorted(group) for group in groups]
+    weights = [(0, place) for place in range(max(1, min(bins, len(sizes))))]
+    groups: list[list[int]] = [[] for _ in weights]
+    for index in sorted(range(len(sizes)), key=lambda index: (-sizes[index], index)):
+        weight, place = heapq.heappop(weights)
+        groups[place].append(index)
+        heapq.heappush(weights, (weight + max(1, sizes[index]), place))
+    return [group for group in groups if group]

@@ -71,7 +71,7 @@ def plan(snapshot: Snapshot, metadata: TableMetadata, predicate: Predicate | Non
     leaves: list[Leaf] = []
     specs = []
     for spec in metadata.specs:
-        rows, pushed, reasons = _kept(snapshot, metadata, spec, predicate)
+        rows, pushed, reasons = kept(snapshot, metadata, spec, predicate)
         found = () if rows is None else as_leaves(snapshot, spec, rows, metadata)
         leaves += found
         specs.append(SpecPlan(spec_id=spec.id, pushed=pushed, kept=len(found), reasons=reasons))
@@ -85,9 +85,10 @@ def leaf_counts(snapshot: Snapshot, metadata: TableMetadata) -> dict[int, int]:
     return {spec.id: pc.sum(pc.starts_with(ids, f"v{spec.id}$")).as_py() or 0 for spec in metadata.specs}
 
 
-def _kept(
+def kept(
     snapshot: Snapshot, metadata: TableMetadata, spec: Any, predicate: Predicate | None
 ) -> tuple[Any, str | None, tuple[str, ...]]:
+    """The rows of one spec's leaves that can match (None for none at all), what the manifest was asked, and why."""
     if predicate is None:
         return candidates(snapshot, spec, None), None, ("no filter: every leaf is read",)
     pruner = Pruner.of(predicate, spec, metadata.columns)

@@ -50,7 +50,7 @@ def read(task: LeafTask) -> Iterator[Any]:
         if not names:
             yield from _without_columns(handle, task, shown, matching, pushed, residual)
             return
-        part = _part(handle, task)
+        part = {} if task.fragments is None else {"fragments": leafdata.fragments_of(handle, task.fragments)}
         for batch in handle.scanner(columns=names, filter=pushed, **AS_BYTES, **wanted, **part).to_batches():
             yield from _shown(batch, task, shown, matching, residual)
 
@@ -101,14 +101,10 @@ def count(task: LeafTask) -> int:
     return sum(batch.num_rows for batch in read(replace(task, columns=(), limit=None)))
 
 
-def _part(handle: Any, task: LeafTask) -> dict[str, Any]:
-    return {} if task.fragments is None else {"fragments": [handle.get_fragment(item) for item in task.fragments]}
-
-
-def _count(handle: Any, task: LeafTask, pushed: str | None) -> int:
+def _count(handle: Any, task: LeafTask, where: str | None) -> int:
     if task.fragments is None:
-        return int(handle.count_rows(filter=pushed))
-    return sum(int(fragment.count_rows(filter=pushed)) for fragment in _part(handle, task)["fragments"])
+        return int(handle.count_rows(filter=where))
+    return sum(int(part.count_rows(where)) for part in leafdata.fragments_of(handle, task.fragments))
 
 
 def _open(task: LeafTask) -> Any:

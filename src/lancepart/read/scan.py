@@ -22,6 +22,7 @@ from lancepart.model.predicate import Predicate
 from lancepart.plan import planner
 from lancepart.plan.planner import Plan
 from lancepart.read import leaf
+from lancepart.read.elsewhere import spark_tasks
 from lancepart.read.leaf import LeafTask
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
@@ -101,7 +102,7 @@ class Scan:
             known = planner.count_all(self.snapshot, self.metadata)
             if known is not None:
                 return known if self.limit is None else min(known, self.limit)
-        tasks = [self._task(item) for item in self._plan.leaves]
+        tasks = self.tasks()
         with ThreadPoolExecutor(THREADS) as pool:
             total = sum(pool.map(leaf.count, tasks))
         return total if self.limit is None else min(total, self.limit)
@@ -111,7 +112,7 @@ class Scan:
         remaining = self.limit
         if remaining == 0:
             return
-        tasks = [self._task(item) for item in self._plan.leaves]
+        tasks = self.tasks()
         for batch in _in_order(tasks):
             if remaining is None:
                 yield batch
@@ -128,6 +129,14 @@ class Scan:
     def to_pandas(self) -> Any:
         """All rows as a pandas DataFrame."""
         return self.to_arrow().to_pandas()
+
+    def to_spark(self, spark: Any, *, tasks: int | None = None) -> Any:
+        """The rows as a Spark DataFrame, read by the executors in about as many tasks as there are cores."""
+        return spark_tasks().scan(self, spark, tasks)
+
+    def tasks(self) -> list[LeafTask]:
+        """What is to be read, a leaf each."""
+        return [self._task(item) for item in self._plan.leaves]
 
     def _task(self, item: Any) -> LeafTask:
         return LeafTask(

@@ -245,6 +245,11 @@ def live_offsets(handle: Any, number: int) -> Any:
     return (found.column("_rowaddr").to_numpy() & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
+def fragments_of(handle: Any, numbers: Sequence[int]) -> list[Any]:
+    """Some fragments of an open leaf."""
+    return [handle.get_fragment(number) for number in numbers]
+
+
 def rows_of(handle: Any, fragments: Sequence[Any]) -> Any:
     """The live rows of some fragments of an open leaf, batch by batch."""
     chosen = [handle.get_fragment(item.id) for item in fragments]

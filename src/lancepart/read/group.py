@@ -1,0 +1,163 @@
+"""One group of a join: its leaves joined by DataFusion, in memory if they fit, else sorted through the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
+
+from lancepart.layout.columns import converted
+from lancepart.model.predicate import Predicate
+from lancepart.model.quoting import arrow_type_name
+from lancepart.plan.join import ANTI, FULL, LEFT, RIGHT, SEMI
+from lancepart.plan.output import Column
+from lancepart.plan.shares import JoinKey
+from lancepart.read.leaf import LeafTask
+from lancepart.read.streams import LeafSource, storage_type
+
+LEAST_MEMORY = 16 << 20
+_EXHAUSTED = "Resources exhausted"
+_JOINS = {
+    "inner": ("INNER JOIN", "INNER JOIN"),
+    LEFT: ("LEFT JOIN", "RIGHT JOIN"),
+    RIGHT: ("RIGHT JOIN", "LEFT JOIN"),
+    FULL: ("FULL JOIN", "FULL JOIN"),
+    SEMI: ("LEFT SEMI JOIN", "RIGHT SEMI JOIN"),
+    ANTI: ("LEFT ANTI JOIN", "RIGHT ANTI JOIN"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinQuery:
+    """What is the same for all groups of a join; ``needed`` are the columns that the filter or the result names."""
+
+    how: str
+    keys: tuple[JoinKey, ...]
+    left: Any
+    right: Any
+    needed: tuple[Column, ...]
+    shown: tuple[str, ...]
+    where: Predicate | None = None
+
+    def sql(self, *, left_first: bool) -> str:
+        """The join of ``l`` and ``r`` over their numbered columns; the first of the two is held in memory."""
+        names = {column.name: f"o{at}" for at, column in enumerate(self.needed)}
+        inner = ", ".join(f"{self._shown(column)} AS {names[column.name]}" for column in self.needed)
+        tests = " AND ".join(
+            f"{_compared(f'l.c{self.left.get_field_index(key.left)}', key.left_type, key.compared)} = "
+            f"{_compared(f'r.c{self.right.get_field_index(key.right)}', key.right_type, key.compared)}"
+            for key in self.keys
+        )
+        kind = _JOINS[self.how][0 if left_first else 1]
+        sides = f"l {kind} r" if left_first else f"r {kind} l"
+        joined = f"SELECT {inner} FROM {sides} ON {tests}"
+        outer = ", ".join(names[name] for name in self.shown)
+        kept = "" if self.where is None else f" WHERE {self.where.to_sql(names)}"
+        return f"SELECT {outer} FROM ({joined}) AS joined{kept}"
+
+    def _shown(self, column: Column) -> str:
+        """A column of the result: a key that both sides have is taken from the side that has all rows."""
+        left = None if column.left is None else f"l.c{self.left.get_field_index(column.left)}"
+        right = None if column.right is None else f"r.c{self.right.get_field_index(column.right)}"
+        if left is None or right is None or self.how in (SEMI, ANTI):
+            return left or str(right)
+        wanted = column.field.type
+        left = _compared(left, self.left.field(column.left).type, wanted)
+        right = _compared(right, self.right.field(column.right).type, wanted)
+        return right if self.how == RIGHT else f"coalesce({left}, {right})" if self.how == FULL else left
+
+    @property
+    def schema(self) -> Any:
+        """The schema of the result."""
+        fields = {column.name: column.field for column in self.needed}
+        return pa.schema([fields[name] for name in self.shown])
+
+
+def _compared(column: str, data_type: Any, wanted: Any) -> str:
+    """A column in another type; a value that does not fit equals none of the other side, and becomes NULL."""
+    return column if data_type == wanted else f"arrow_try_cast({column}, '{arrow_type_name(wanted)}')"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTask:
+    """What to join of one group: plain values, so that it can be done elsewhere."""
+
+    left: tuple[LeafTask, ...]
+    right: tuple[LeafTask, ...]
+    query: JoinQuery
+
+    @property
+    def bytes(self) -> int:
+        """How large its leaves are, as far as the manifest knows."""
+        return size_of(self.left) + size_of(self.right)
+
+
+def join_group(task: GroupTask, memory: int) -> Iterator[Any]:
+    """The joined rows of a group; what does not fit into ``memory`` bytes goes through sorted files on the disk."""
+    left_first = size_of(task.left) <= size_of(task.right)
+    started = False
+    if min(size_of(task.left), size_of(task.right)) <= memory:
+        try:
+            for batch in _run(task, memory, left_first=left_first, sorting=False):
+                started = True
+                yield batch
+            return
+        except Exception as error:
+            if started or _EXHAUSTED not in str(error):
+                raise
+    yield from _run(task, memory, left_first=left_first, sorting=True)
+
+
+def _run(task: GroupTask, memory: int, *, left_first: bool, sorting: bool) -> Iterator[Any]:
+    context = _context(memory, sorting=sorting)
+    _register(context, "l", task.left, task.query.left)
+    _register(context, "r", task.right, task.query.right)
+    schema = task.query.schema
+    for batch in context.sql(task.query.sql(left_first=left_first)).execute_stream():
+        rows = batch.to_pyarrow()
+        if rows.num_rows:
+            yield _as_shown(rows, schema)
+
+
+def _context(memory: int, *, sorting: bool) -> SessionContext:
+    settings = {
+        "datafusion.execution.batch_size": "8192" if sorting else "32768",
+        "datafusion.optimizer.prefer_hash_join": str(not sorting).lower(),
+        "datafusion.execution.sort_spill_reservation_bytes": str(max(1 << 20, memory // 16)),
+        "datafusion.execution.sort_in_place_threshold_bytes": str(max(1 << 18, memory // 64)),
+    }
+    config = SessionConfig(settings).with_target_partitions(2 if sorting else 1)
+    runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(max(memory, LEAST_MEMORY))
+    context = SessionContext(config, runtime)
+    context.remove_optimizer_rule("push_down_filter")
+    return context
+
+
+def _register(context: SessionContext, name: str, tasks: Sequence[LeafTask], schema: Any) -> None:
+    source = LeafSource(tasks, schema)
+    if tasks:
+        context.register_dataset(name, source)
+    else:
+        context.register_record_batches(name, [[pa.RecordBatch.from_pylist([], schema=source.schema)]])
+
+
+def size_of(tasks: Sequence[LeafTask]) -> int:
+    """How large leaves are, as far as the manifest knows."""
+    return sum(task.leaf.stats.bytes for task in tasks if task.leaf.stats is not None)
+
+
+def _as_shown(rows: Any, schema: Any) -> Any:
+    """Rows in the result's own types and names."""
+    arrays = [_typed(array, field.type) for array, field in zip(rows.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _typed(array: Any, wanted: Any) -> Any:
+    if array.type == wanted:
+        return array
+    if isinstance(wanted, pa.BaseExtensionType) and array.type == storage_type(wanted):
+        return pa.ExtensionArray.from_storage(wanted, array)
+    return converted(array, wanted)

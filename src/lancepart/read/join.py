@@ -1,0 +1,225 @@
+"""A lazy join of two tables, group of leaves by group of leaves: planned when first asked, run on threads."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import pyarrow as pa
+
+from lancepart.errors import InvalidInputError, TableColumnNotFoundError
+from lancepart.layout.metadata import TableMetadata
+from lancepart.model.joinkeys import common_type
+from lancepart.model.parse import parse
+from lancepart.model.predicate import Predicate
+from lancepart.plan import join as joins
+from lancepart.plan.join import JoinPlan, Side
+from lancepart.plan.output import Column, chosen, kind_of_join, result_columns, schema_of, split
+from lancepart.plan.shares import JoinKey
+from lancepart.read.elsewhere import spark_tasks
+from lancepart.read.group import LEAST_MEMORY, GroupTask, JoinQuery, join_group
+from lancepart.read.leaf import LeafTask
+from lancepart.read.scan import THREADS, Scan
+from lancepart.read.split import split_groups
+from lancepart.read.streams import as_they_come
+
+On = Sequence[str | tuple[str, str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Join:
+    """Rows of two tables that belong together, each table at the snapshot it had when the join was made."""
+
+    left: Scan
+    right: Scan
+    keys: tuple[JoinKey, ...]
+    how: str
+    where: str | None
+    all_columns: tuple[Column, ...]
+    columns: tuple[Column, ...]
+    memory: int | None
+
+    @classmethod
+    def of(
+        cls,
+        left: Scan,
+        right: Scan,
+        on: On,
+        how: str,
+        where: str | None,
+        columns: Sequence[str] | None,
+        *,
+        suffix: str = "_right",
+        memory: int | None = None,
+    ) -> Join:
+        """Check what is asked for and that the partitionings allow it; no leaf is opened yet."""
+        kind = kind_of_join(how)
+        keys = join_keys(on, left.metadata, right.metadata)
+        found = result_columns(left.metadata.plain_schema, right.metadata.plain_schema, keys, kind, suffix)
+        if memory is not None and (isinstance(memory, bool) or not isinstance(memory, int) or memory < 1):
+            raise InvalidInputError(f"memory is {memory!r}: give a number of bytes")
+        join = cls(
+            left=left,
+            right=right,
+            keys=keys,
+            how=kind,
+            where=where,
+            all_columns=found,
+            columns=chosen(found, columns),
+            memory=memory,
+        )
+        _ = join.plan()
+        return join
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        return schema_of(self.columns)
+
+    @cached_property
+    def _filters(self) -> Any:
+        where = None if self.where is None else parse(self.where, schema_of(self.all_columns))
+        schemas = self.left.metadata.plain_schema, self.right.metadata.plain_schema
+        return split(where, self.all_columns, self.keys, self.how, *schemas)
+
+    @cached_property
+    def _plan(self) -> JoinPlan:
+        left = _side("left", self.left, tuple(key.left for key in self.keys), self._filters.left)
+        right = _side("right", self.right, tuple(key.right for key in self.keys), self._filters.right)
+        return joins.plan(left, right, self.keys, self.how)
+
+    def plan(self) -> JoinPlan:
+        """Which leaves are joined with which, and why."""
+        return self._plan
+
+    def explain(self) -> str:
+        """The plan in words."""
+        filters = self._filters
+        asked = [("left", filters.left), ("right", filters.right), ("joined", filters.result)]
+        lines = [f"asked of the {name} rows: {part.to_sql()}" for name, part in asked if part is not None]
+        return "\n".join([self._plan.explain(), *(["", *lines] if lines else [])])
+
+    def tasks(self) -> list[GroupTask]:
+        """What is to be done, a group each, the largest first."""
+        query = self._query()
+        left = LeafTaskMaker(self.left, tuple(query.left.names), self._filters.left)
+        right = LeafTaskMaker(self.right, tuple(query.right.names), self._filters.right)
+        groups = sorted(self._plan.groups, key=lambda group: -group.bytes)
+        return [
+            GroupTask(left=tuple(map(left, group.left)), right=tuple(map(right, group.right)), query=query)
+            for group in groups
+        ]
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch, in no order; few batches are held at a time."""
+        tasks = split_groups(self.tasks(), THREADS)
+        threads = max(1, min(THREADS, len(tasks)))
+        memory = max(LEAST_MEMORY, (self.memory or default_memory()) // threads)
+        yield from as_they_come(tasks, partial(join_group, memory=memory), threads)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as a table."""
+        return pa.Table.from_batches(list(self.to_batches()), schema=self.schema)
+
+    def to_spark(self, spark: Any, *, tasks: int | None = None) -> Any:
+        """The rows as a Spark DataFrame, joined by the executors in about as many tasks as there are cores."""
+        return spark_tasks().join(self, spark, tasks)
+
+    def _query(self) -> JoinQuery:
+        """The columns that are needed of either side, and how they are joined."""
+        filters = self._filters
+        named = {column.name for column in self.columns}
+        named |= filters.result.columns() if filters.result is not None else set()
+        needed = tuple(column for column in self.all_columns if column.name in named)
+        left = {key.left for key in self.keys} | {column.left for column in needed}
+        right = {key.right for key in self.keys} | {column.right for column in needed}
+        return JoinQuery(
+            how=self.how,
+            keys=self.keys,
+            left=_only(self.left, left),
+            right=_only(self.right, right),
+            needed=needed,
+            shown=tuple(column.name for column in self.columns),
+            where=filters.result,
+        )
+
+    def __repr__(self) -> str:
+        pairs = [key.left if key.left == key.right else (key.left, key.right) for key in self.keys]
+        where = "" if self.where is None else f", where={self.where!r}"
+        return f"Join({self.left.root.uri!r}, {self.right.root.uri!r}, on={pairs!r}, how={self.how!r}{where})"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.explain())}</pre>"
+
+
+@dataclass(frozen=True, slots=True)
+class LeafTaskMaker:
+    """Makes a task of a leaf of one side."""
+
+    scan: Scan
+    columns: tuple[str, ...]
+    predicate: Predicate | None
+
+    def __call__(self, leaf: Any) -> LeafTask:
+        """The columns and rows of one leaf that the join needs."""
+        return LeafTask(
+            root=self.scan.root,
+            metadata=self.scan.metadata,
+            leaf=leaf,
+            columns=self.columns,
+            predicate=self.predicate,
+        )
+
+
+def join_keys(on: On, left: TableMetadata, right: TableMetadata) -> tuple[JoinKey, ...]:
+    """The pairs of columns that must be equal; those that can't be compared without loss are refused."""
+    if isinstance(on, str) or not len(on):
+        raise InvalidInputError(f"on is {on!r}: give a list of column names, or of pairs (left, right)")
+    keys = []
+    for item in on:
+        names = (item, item) if isinstance(item, str) else tuple(item)
+        if len(names) != 2 or not all(isinstance(name, str) for name in names):
+            raise InvalidInputError(f"on has {item!r}: give a column's name, or a pair (left, right)")
+        types = [
+            _type_of(name, side, table)
+            for name, side, table in zip(names, ("left", "right"), (left, right), strict=True)
+        ]
+        compared = common_type(*types)
+        if compared is None:
+            raise InvalidInputError(
+                f"left column {names[0]!r} is {types[0]} and right column {names[1]!r} is {types[1]}: "
+                "they have no common type that keeps all values of both"
+            )
+        keys.append(JoinKey(left=names[0], right=names[1], left_type=types[0], right_type=types[1], compared=compared))
+    for side in ("left", "right"):
+        own = [getattr(key, side) for key in keys]
+        if len(set(own)) != len(own):
+            raise InvalidInputError(f"on names a {side} column twice: name each once")
+    return tuple(keys)
+
+
+def _type_of(name: str, side: str, metadata: TableMetadata) -> Any:
+    schema = metadata.plain_schema
+    if name not in schema.names:
+        raise TableColumnNotFoundError(f"the {side} table has no column {name!r}: it has {', '.join(schema.names)}")
+    return schema.field(name).type
+
+
+def _side(name: str, scan: Scan, columns: tuple[str, ...], predicate: Predicate | None) -> Side:
+    return Side(name=name, snapshot=scan.snapshot, metadata=scan.metadata, columns=columns, predicate=predicate)
+
+
+def _only(scan: Scan, names: set[str | None]) -> Any:
+    return pa.schema([field for field in scan.metadata.plain_schema if field.name in names])
+
+
+def default_memory() -> int:
+    """A quarter of the machine's memory: what a join may hold before it goes through the disk."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+    except (ValueError, OSError, AttributeError):
+        return 1 << 30

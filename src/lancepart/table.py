@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.catalog import DirectoryNamespace
+from lancepart.commit import staged
 from lancepart.commit import transaction as commits
 from lancepart.commit.once import Once
 from lancepart.commit.transaction import SNAPSHOT, Transaction
@@ -27,6 +28,7 @@ from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.write.conform import is_rereadable, rereadable
+from lancepart.write.elsewhere import is_spark, spark_frames
 
 Partitioning = Sequence[str | PartitionField]
 
@@ -134,15 +136,28 @@ class PartitionedTable:
         """What the table is made of, as Arrow tables."""
         return Inspect(self._manifest, self._version)
 
-    def append(self, data: Any, *, idempotency_key: str | None = None) -> int | None:
+    def append(self, data: Any, *, idempotency_key: str | None = None, distribution: str = "auto") -> int | None:
         """Add rows in one atomic commit; the new snapshot's version (in weak mode ``None``, and not atomic).
 
-        Of all calls with one ``idempotency_key``, whatever they do, only one commits.
+        Of all calls with one ``idempotency_key``, whatever they do, only one commits. A Spark DataFrame is written by
+        the executors: ``distribution`` says whether its rows are brought together by partition first.
         """
+        if is_spark(data):
+            return self._on_spark(data, staged.APPEND, idempotency_key, distribution)
         return self._perform("append", lambda tx: tx.append(data), idempotency_key, again=is_rereadable(data))
 
-    def overwrite(self, data: Any, where: str | None = None, *, idempotency_key: str | None = None) -> int | None:
+    def overwrite(
+        self,
+        data: Any,
+        where: str | None = None,
+        *,
+        idempotency_key: str | None = None,
+        distribution: str = "auto",
+    ) -> int | None:
         """Replace exactly the partitions that the data touches or, with ``where``, exactly the rows that match it."""
+        if is_spark(data):
+            mode = staged.OVERWRITE if where is None else staged.WHERE
+            return self._on_spark(data, mode, idempotency_key, distribution, where=where)
         again = is_rereadable(data)
         return self._perform("overwrite", lambda tx: tx.overwrite(data, where), idempotency_key, again=again)
 
@@ -156,8 +171,12 @@ class PartitionedTable:
         """Set columns to SQL expressions in the rows that match; a row whose partition changes moves."""
         return self._perform("update", lambda tx: tx.update(set, where), idempotency_key)
 
-    def upsert(self, data: Any, on: Sequence[str], *, idempotency_key: str | None = None) -> int | None:
+    def upsert(
+        self, data: Any, on: Sequence[str], *, idempotency_key: str | None = None, distribution: str = "auto"
+    ) -> int | None:
         """Replace the rows that have the same key, and add the others."""
+        if is_spark(data):
+            return self._on_spark(data, staged.UPSERT, idempotency_key, distribution, on=on)
         kept = rereadable(data)
         return self._perform("upsert", lambda tx: tx.upsert(kept, on), idempotency_key)
 
@@ -166,6 +185,13 @@ class PartitionedTable:
         self._refuse_past()
         once = None if idempotency_key is None else Once(key=idempotency_key)
         return Transaction(manifest=self._manifest, isolation=isolation, once=once)
+
+    def _on_spark(self, data: Any, mode: str, key: str | None, distribution: str, **options: Any) -> int | None:
+        self._refuse_past()
+        once = None if key is None else Once(key=key)
+        job = staged.plan(self._manifest, mode=mode, once=once, **options)
+        reports = [] if job.done else spark_frames().stage(job, data, self.schema, distribution)
+        return staged.commit(self._manifest, job, reports)
 
     def _perform(
         self, operation: str, action: Callable[[Transaction], None], key: str | None, *, again: bool = True

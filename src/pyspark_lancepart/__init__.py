@@ -8,10 +8,19 @@ start quickly, nothing here imports lancepart before it is needed, and plans tra
 from __future__ import annotations
 
 import gc
+import pickle
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceWriter,
+    InputPartition,
+    WriterCommitMessage,
+)
 
 __all__ = ["DefaultSource"]
 
@@ -44,6 +53,39 @@ class DefaultSource(DataSource):
 
             plan = plan_columns(dict(self.options), schema.names)
         return Reader(plan, schema)
+
+    def writer(self, schema: Any, overwrite: bool) -> DataSourceWriter:
+        """A writer that plans at once, so that what can't be done is refused before any task starts."""
+        from lancepart.spark.writing import plan
+
+        return Writer(pickle.dumps(plan(dict(self.options), schema, overwrite)))
+
+
+class Writer(DataSourceArrowWriter):
+    """Writes the rows of tasks, and publishes them in one commit; a task that fails leaves nothing to be seen."""
+
+    def __init__(self, planned: bytes) -> None:
+        self._planned = planned
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        """One task."""
+        _settle()
+        return Message(report=pickle.loads(self._planned).write(iterator))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Publish what the tasks that succeeded wrote."""
+        told = [message.report for message in messages if isinstance(message, Message)]
+        pickle.loads(self._planned).commit(told)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Do nothing: no version names what was written, and remove_orphans finds it."""
+
+
+@dataclass
+class Message(WriterCommitMessage):
+    """What one task reports."""
+
+    report: bytes
 
 
 class Reader(DataSourceReader):

@@ -8,73 +8,20 @@ from __future__ import annotations
 
 import random
 import time
-import uuid
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from lancepart.commit import verbs
-from lancepart.commit.keys import KeyIndex
 from lancepart.commit.once import Once
+from lancepart.commit.parts import APPEND, MODES, OVERWRITE, REPLACE, UPSERT, WHERE, Job, Part, Report, adopt
 from lancepart.commit.transaction import Transaction
-from lancepart.commit.work import Staged, StaleReadError, Work
+from lancepart.commit.work import StaleReadError, Work
 from lancepart.errors import InvalidInputError
 from lancepart.storage.manifest import RETRY_SECONDS, Manifest
-from lancepart.storage.root import Root
 from lancepart.write.conform import batches
 from lancepart.write.route import route
-
-APPEND, OVERWRITE, REPLACE, WHERE, UPSERT = "append", "overwrite", "replace", "where", "upsert"
-MODES = (APPEND, OVERWRITE, REPLACE, WHERE, UPSERT)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """A write as planned at one snapshot: plain values, so that its tasks can run elsewhere.
-
-    ``overwrite`` replaces the partitions that the rows touch, ``replace`` the whole table, ``where`` the rows that a
-    filter matches, ``upsert`` those that have one of the rows' keys.
-    """
-
-    root: Root
-    version: int
-    mode: str = APPEND
-    where: str | None = None
-    on: tuple[str, ...] = ()
-    once: Once | None = None
-    done: bool = False
-    id: str = field(default_factory=lambda: uuid.uuid4().hex)
-
-    @property
-    def operation(self) -> str:
-        """What the commit is called in the table's history."""
-        return OVERWRITE if self.mode in (REPLACE, WHERE) else self.mode
-
-    def transaction(self, manifest: Manifest, version: int | None) -> Transaction:
-        """A transaction under the job's own id, which all its tasks share."""
-        return Transaction(manifest=manifest, operation=self.operation, once=self.once, version=version, id=self.id)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """What one task wrote for one partition."""
-
-    key: tuple[str, ...]
-    values: tuple[Any, ...]
-    location: str
-    staged: Staged
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """What one task wrote, and the keys of its rows if the job needs them."""
-
-    parts: tuple[Part, ...] = ()
-    keys: Any = None
-    rows: int = 0
 
 
 def plan(
@@ -109,7 +56,7 @@ def write(job: Job, data: Any) -> Report:
     """One task: write its rows into the directories of their partitions."""
     if job.done:
         return Report()
-    transaction = job.transaction(Manifest(job.root), job.version)
+    transaction = _transaction(job, Manifest(job.root), job.version)
     metadata = transaction.metadata
     predicate = verbs.filter_of(transaction, job.where) if job.mode == WHERE else None
     found: list[Part] = []
@@ -143,7 +90,7 @@ def commit(manifest: Manifest, job: Job, reports: Iterable[Report]) -> int | Non
     deadline = time.monotonic() + RETRY_SECONDS
     version: int | None = job.version
     while True:
-        transaction = job.transaction(manifest, version)
+        transaction = _transaction(job, manifest, version)
         try:
             adopt(transaction, job, told)
             return transaction.commit()
@@ -154,39 +101,9 @@ def commit(manifest: Manifest, job: Job, reports: Iterable[Report]) -> int | Non
             time.sleep(random.uniform(0, 0.05))
 
 
-def adopt(transaction: Transaction, job: Job, reports: Sequence[Report]) -> None:
-    """Make what tasks wrote part of a transaction."""
-    groups: dict[tuple[str, ...], list[Part]] = defaultdict(list)
-    for part in (part for report in reports for part in report.parts):
-        groups[part.key].append(part)
-    index: KeyIndex | None = None
-    works: list[Work] = []
-    if job.mode == REPLACE:
-        verbs.replace_all(
-            transaction,
-            [transaction.work_on(leaf) for leaf in transaction.plan(None, binding=transaction.all_specs).leaves],
-        )
-    elif job.mode == WHERE:
-        transaction.delete_matching(verbs.filter_of(transaction, job.where), binding=transaction.all_specs)
-    elif job.mode == UPSERT and (keys := [report.keys for report in reports if report.keys is not None]):
-        index, works = verbs.remove_keys(transaction, pa.concat_tables(keys))
-    targets = transaction.work_for([parts[0] for parts in groups.values()])
-    if job.mode == OVERWRITE:
-        verbs.replace_all(transaction, targets)
-    transaction.over(list(zip(targets, groups.values(), strict=True)), lambda pair: _add(*pair))
-    if job.mode == OVERWRITE:
-        for work in targets:
-            work.replaced = True
-        verbs.clear_older(transaction, set(groups))
-    if index is not None:
-        verbs.guard_keys([*works, *targets], job.on, index)
+def _transaction(job: Job, manifest: Manifest, version: int | None) -> Transaction:
+    """A transaction under the job's own id, which all its tasks share."""
+    return Transaction(manifest=manifest, operation=job.operation, once=job.once, version=version, id=job.id)
 
 
-def _add(work: Work, parts: Sequence[Part]) -> None:
-    """Take fragments into a leaf; if they were written for another directory, their rows are copied."""
-    here = [part.staged for part in parts if part.location == work.location]
-    elsewhere = [part for part in parts if part.location != work.location]
-    if here:
-        work.add(here)
-    for part in elsewhere:
-        work.append([work.read_staged(part.location, part.staged)])
+__all__ = ["APPEND", "OVERWRITE", "REPLACE", "UPSERT", "WHERE", "Job", "Report", "commit", "plan", "write"]

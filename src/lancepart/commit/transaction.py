@@ -16,6 +16,7 @@ from typing import Any
 
 from lancepart.commit import rows, verbs
 from lancepart.commit.once import AlreadyDoneError, Once
+from lancepart.commit.parts import APPEND, OVERWRITE, UPSERT, WHERE, Job, adopt
 from lancepart.commit.reads import Read, refuse_changed
 from lancepart.commit.work import StaleReadError, Work
 from lancepart.errors import InvalidInputError, LanceNamespaceError, UnsupportedOperationError
@@ -35,6 +36,7 @@ from lancepart.storage import leafdata
 from lancepart.storage.manifest import RETRY_SECONDS, Manifest
 from lancepart.storage.rows import Change
 from lancepart.storage.snapshot import Snapshot
+from lancepart.write.elsewhere import is_spark, spark_frames
 
 SNAPSHOT, SERIALIZABLE = "snapshot", "serializable"
 THREADS = 8
@@ -121,12 +123,14 @@ class Transaction:
     def append(self, data: Any) -> None:
         """Add rows."""
         with self._whole():
-            verbs.append(self, data)
+            if not self._adopted(APPEND, data):
+                verbs.append(self, data)
 
     def overwrite(self, data: Any, where: str | None = None) -> None:
         """Replace the partitions that the data touches, or the rows that a filter matches."""
         with self._whole():
-            verbs.overwrite(self, data, where)
+            if not self._adopted(OVERWRITE if where is None else WHERE, data, where=where):
+                verbs.overwrite(self, data, where)
 
     def delete(self, where: str) -> None:
         """Remove the rows that match."""
@@ -141,7 +145,20 @@ class Transaction:
     def upsert(self, data: Any, on: Sequence[str]) -> None:
         """Replace the rows that have the same key, and add the others."""
         with self._whole():
-            verbs.upsert(self, data, on)
+            if not self._adopted(UPSERT, data, on=on):
+                verbs.upsert(self, data, on)
+
+    def _adopted(self, mode: str, data: Any, *, where: str | None = None, on: Sequence[str] = ()) -> bool:
+        """Whether the data is Spark's, whose executors then write it."""
+        if not is_spark(data):
+            return False
+        if mode == UPSERT:
+            verbs.check_key(self, on)
+        job = Job(
+            root=self.manifest.root, version=self.snapshot.version, mode=mode, where=where, on=tuple(on), id=self.id
+        )
+        adopt(self, job, spark_frames().stage(job, data, self.metadata.plain_schema))
+        return True
 
     @contextmanager
     def _whole(self) -> Iterator[None]:

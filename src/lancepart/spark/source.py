@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from lancepart.errors import InvalidInputError
+import pyarrow as pa
+
+from lancepart.errors import InvalidInputError, TableNotFoundError
 from lancepart.spark.keys import key_parts, partition_sources
 from lancepart.spark.literals import is_exact
 from lancepart.spark.planning import Planned, Question, plan
@@ -33,6 +35,8 @@ def answer(options: Options) -> tuple[Any, Plan | None]:
     match question.pop("ask", None):
         case "table":
             return _table(options), None
+        case "exists":
+            return _answering(spark_schema(pa.schema([("exists", pa.bool_())])), {"exists": _exists(options)}), None
         case "scan":
             asked = Question(**{key: _frozen(value) for key, value in question.items()})
             planned = plan(_open(options, asked.version), asked)
@@ -49,6 +53,14 @@ def plan_columns(options: Options, columns: Sequence[str]) -> Plan:
     return _bytes(plan(_open(options, asked.version), asked))
 
 
+def _exists(options: Options) -> bool:
+    try:
+        _open(options)
+    except TableNotFoundError:
+        return False
+    return True
+
+
 def _table(options: Options) -> Any:
     """What the jar must know of a table; all of it at one snapshot, which every scan then names."""
     version = _open(options).version
@@ -63,12 +75,18 @@ def _table(options: Options) -> Any:
     return _answering(spark_schema(table.schema), told)
 
 
-def _open(options: Options, version: int | None = None) -> PartitionedTable:
+def location(options: Options) -> tuple[str, dict[str, str]]:
+    """Where a table is, and what it takes to get there."""
     storage = {key.removeprefix(_STORAGE): value for key, value in options.items() if key.startswith(_STORAGE)}
-    wanted = version if version is not None else _wanted(options)
     if not options.get("path"):
-        raise InvalidInputError("lancepart reads a table at a path: give it to load(path)")
-    return open_table(options["path"], version=wanted, storage_options=storage)
+        raise InvalidInputError("lancepart works on a table at a path: give it to load(path) or save(path)")
+    return options["path"], storage
+
+
+def _open(options: Options, version: int | None = None) -> PartitionedTable:
+    root, storage = location(options)
+    wanted = version if version is not None else _wanted(options)
+    return open_table(root, version=wanted, storage_options=storage)
 
 
 def _wanted(options: Options) -> int | str | datetime | None:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from lancepart.errors import UnsupportedOperationError
+from lancepart.errors import TableSchemaValidationError, UnsupportedOperationError
 
 _PLAIN: dict[Any, Any] = {
     pa.null(): spark.NullType(),
@@ -113,3 +113,24 @@ def _floored(array: Any) -> Any:
     plain = pa.array(ticks, mask=pc.is_null(array).to_numpy(zero_copy_only=False))
     whole = pa.duration("us") if pa.types.is_duration(array.type) else pa.timestamp("us", array.type.tz)
     return plain.cast(whole)
+
+
+def from_spark(batch: Any, schema: Any) -> Any:
+    """A batch that Spark gives, in a table's own types; a value that one of them can't hold is refused."""
+    arrays = []
+    for array, field in zip(batch.columns, schema, strict=True):
+        try:
+            arrays.append(_taken(array, field.type))
+        except pa.ArrowException as error:
+            raise TableSchemaValidationError(f"column {field.name!r} does not fit {field.type}: {error}") from None
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _taken(array: Any, wanted: Any) -> Any:
+    if array.type == wanted:
+        return array
+    if isinstance(wanted, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(wanted, _taken(array, wanted.storage_type))
+    if pa.types.is_dictionary(wanted):
+        return _taken(array, wanted.value_type).dictionary_encode().cast(wanted)
+    return pc.cast(array, wanted)

@@ -47,7 +47,7 @@ def stage(root: Root, location: str, rows: pa.Table, *, base: int | str | None) 
     with storage_errors(f"write rows to {location!r}", root):
         uri, options = root.uri_of(location), _options(root)
         if base is None:
-            items = write_fragments(rows, uri, schema=rows.schema, mode="create", storage_options=options)
+            items = write_fragments(rows, uri, schema=rows.schema, mode="overwrite", storage_options=options)
         else:
             target = lance.dataset(uri, version=base if base != "latest" else None, storage_options=options)
             items = write_fragments(rows, target, schema=rows.schema, storage_options=options)

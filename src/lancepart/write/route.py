@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +56,15 @@ def in_partitions(rows: Any, schema: Any, spec: PartitionSpec, keys: Set[tuple[s
     codes, first = _codes(values)
     distinct = zip(*(value_keys(array.take(pa.array(first))) for array in values), strict=True)
     return np.array([key in keys for key in distinct], dtype=bool)[codes]
+
+
+def places(rows: Any, schema: Any, spec: PartitionSpec) -> Any:
+    """A number for each row that is the same wherever rows of one partition are met; others may share it."""
+    values = partition_values(rows, schema, spec)
+    codes, first = _codes(values)
+    keys = zip(*(value_keys(array.take(pa.array(first))) for array in values), strict=True)
+    numbers = [crc32("\0".join(key).encode()) & 0x7FFFFFFF for key in keys]
+    return np.array(numbers, dtype=np.int64)[codes]
 
 
 def _copied(rows: Any) -> Any:

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.util.HexFormat;
+import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -42,6 +43,18 @@ final class Keys {
       };
     }
     return found;
+  }
+
+  /** A transform that a user wrote, as Python's {@code partition_by} reads it. */
+  static String spelled(Transform transform) {
+    String[] parts = new String[transform.arguments().length];
+    for (int i = 0; i < parts.length; i++) {
+      Expression each = transform.arguments()[i];
+      parts[i] = each instanceof NamedReference reference
+          ? "\"" + String.join(".", reference.fieldNames()).replace("\"", "\"\"") + "\""
+          : each.describe();
+    }
+    return transform.name().equals("identity") ? parts[0] : transform.name() + "(" + String.join(", ", parts) + ")";
   }
 
   /** The type of each part of a key: that of the function which makes it. */

@@ -9,15 +9,18 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table at one snapshot, fixed when it is loaded: everything that is read of it is of that snapshot. */
-final class PartitionedTable implements Table, SupportsRead {
+final class PartitionedTable implements Table, SupportsRead, SupportsWrite {
   private final PathIdentifier id;
   private final StructType schema;
   private final JsonNode told;
@@ -31,6 +34,11 @@ final class PartitionedTable implements Table, SupportsRead {
   static PartitionedTable load(PathIdentifier id) {
     ObjectNode question = Python.JSON.createObjectNode().put("ask", "table");
     return new PartitionedTable(id, Python.ask(id.options(), question));
+  }
+
+  static boolean exists(PathIdentifier id) {
+    ObjectNode question = Python.JSON.createObjectNode().put("ask", "exists");
+    return Python.ask(id.options(), question).answer.get("exists").asBoolean();
   }
 
   long snapshot() {
@@ -77,7 +85,13 @@ final class PartitionedTable implements Table, SupportsRead {
 
   @Override
   public Set<TableCapability> capabilities() {
-    return EnumSet.of(TableCapability.BATCH_READ);
+    return EnumSet.of(TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE,
+        TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC);
+  }
+
+  @Override
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    return new LanceWriteBuilder(id.options(), info, partitioning());
   }
 
   @Override

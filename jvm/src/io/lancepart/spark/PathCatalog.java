@@ -3,18 +3,21 @@ package io.lancepart.spark;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** Tables by their path and the partition functions: {@code SELECT lancepart.bucket(16, id) FROM lancepart.`/a/path`}. */
-public final class PathCatalog implements TableCatalog, FunctionCatalog {
+public final class PathCatalog implements StagingTableCatalog, FunctionCatalog {
   private String name;
   private Map<String, String> options;
 
@@ -32,12 +35,39 @@ public final class PathCatalog implements TableCatalog, FunctionCatalog {
   @Override
   public Table loadTable(Identifier id) throws NoSuchTableException {
     if (id instanceof PathIdentifier path) {
-      return PartitionedTable.load(path);
+      boolean mayBeMade = new CaseInsensitiveStringMap(path.options()).containsKey("partition_by");
+      return mayBeMade && !PartitionedTable.exists(path)
+          ? new NewTable(path, new StructType(), new Transform[0])
+          : PartitionedTable.load(path);
     }
-    if (id.namespace().length > 0 || !id.name().contains("/")) {
+    if (!isPath(id)) {
       throw new NoSuchTableException(id);
     }
     return PartitionedTable.load(PathIdentifier.of(id.name(), options));
+  }
+
+  @Override
+  public boolean tableExists(Identifier id) {
+    return isPath(id) && PartitionedTable.exists(path(id));
+  }
+
+  @Override
+  public StagedTable stageCreate(Identifier id, TableInfo info) throws TableAlreadyExistsException {
+    if (!isPath(id)) {
+      throw refused("made");
+    }
+    if (PartitionedTable.exists(path(id))) {
+      throw new TableAlreadyExistsException(id);
+    }
+    return new NewTable(path(id), info.schema(), info.partitions());
+  }
+
+  private static boolean isPath(Identifier id) {
+    return id instanceof PathIdentifier || (id.namespace().length == 0 && id.name().contains("/"));
+  }
+
+  private PathIdentifier path(Identifier id) {
+    return id instanceof PathIdentifier path ? path : PathIdentifier.last(id.name(), options);
   }
 
   @Override

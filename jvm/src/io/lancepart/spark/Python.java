@@ -7,8 +7,11 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
 import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
@@ -50,6 +53,33 @@ final class Python {
   Scan scan() {
     var table = (SupportsRead) provider.getTable(schema, new Transform[0], options.asCaseSensitiveMap());
     return table.newScanBuilder(options).build();
+  }
+
+  /** A writer whose tasks and commit are Python's. */
+  static Write writer(Map<String, String> options, ObjectNode question, LogicalWriteInfo info) {
+    Map<String, String> all = new HashMap<>(options);
+    all.putAll(info.options().asCaseSensitiveMap());
+    all.put(QUESTION, question.toString());
+    var asked = new CaseInsensitiveStringMap(all);
+    var provider = new PythonDataSourceV2();
+    provider.setShortName(LancepartSource.NAME);
+    var table = (SupportsWrite) provider.getTable(info.schema(), new Transform[0], asked.asCaseSensitiveMap());
+    return table.newWriteBuilder(new LogicalWriteInfo() {
+      @Override
+      public CaseInsensitiveStringMap options() {
+        return asked;
+      }
+
+      @Override
+      public String queryId() {
+        return info.queryId();
+      }
+
+      @Override
+      public StructType schema() {
+        return info.schema();
+      }
+    }).build();
   }
 
   private static StructField without(StructField field) {

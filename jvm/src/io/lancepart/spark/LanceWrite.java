@@ -1,0 +1,46 @@
+package io.lancepart.spark;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Map;
+import org.apache.spark.sql.connector.distributions.Distribution;
+import org.apache.spark.sql.connector.distributions.Distributions;
+import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.write.BatchWrite;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
+
+/** A write that Python's tasks do and Python's driver side commits; here rows are at most brought together first. */
+final class LanceWrite implements RequiresDistributionAndOrdering {
+  private final Map<String, String> options;
+  private final LogicalWriteInfo info;
+  private final ObjectNode question;
+  private final Transform[] clustering;
+
+  LanceWrite(Map<String, String> options, LogicalWriteInfo info, ObjectNode question, Transform[] clustering) {
+    this.options = options;
+    this.info = info;
+    this.question = question;
+    this.clustering = clustering;
+  }
+
+  @Override
+  public Distribution requiredDistribution() {
+    return clustering.length == 0 ? Distributions.unspecified() : Distributions.clustered(clustering);
+  }
+
+  @Override
+  public SortOrder[] requiredOrdering() {
+    return new SortOrder[0];
+  }
+
+  @Override
+  public BatchWrite toBatch() {
+    return Python.writer(options, question, info).toBatch();
+  }
+
+  @Override
+  public String description() {
+    return "lancepart " + question.get("mode").asText();
+  }
+}

@@ -1,0 +1,55 @@
+package io.lancepart.spark;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import java.util.Arrays;
+import java.util.EnumSet;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.StructType;
+
+/** A table that is not there yet: Python makes it when the first write to it is planned. */
+final class NewTable implements StagedTable, SupportsWrite {
+  private final PathIdentifier id;
+  private final StructType schema;
+  private final Transform[] by;
+
+  NewTable(PathIdentifier id, StructType schema, Transform[] by) {
+    this.id = id;
+    this.schema = schema;
+    this.by = by;
+  }
+
+  @Override
+  public String name() {
+    return id.name();
+  }
+
+  @Override
+  @SuppressWarnings("deprecation")
+  public StructType schema() {
+    return schema;
+  }
+
+  @Override
+  public Set<TableCapability> capabilities() {
+    return EnumSet.of(TableCapability.BATCH_WRITE, TableCapability.TRUNCATE, TableCapability.ACCEPT_ANY_SCHEMA);
+  }
+
+  @Override
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    ArrayNode told = Python.JSON.createArrayNode();
+    Arrays.stream(by).map(Keys::spelled).forEach(told::add);
+    return new LanceWriteBuilder(id.options(), info, new Transform[0]).creating(told);
+  }
+
+  @Override
+  public void commitStagedChanges() {}
+
+  @Override
+  public void abortStagedChanges() {}
+}

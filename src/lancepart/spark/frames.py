@@ -1,0 +1,84 @@
+"""Spark DataFrames written through a table's own verbs: executors write fragments, and report them to whoever asked."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lancepart.commit.staged import Job, Report
+from lancepart.errors import InvalidInputError
+from lancepart.layout import create
+from lancepart.plan import planner
+from lancepart.spark.tasks import task_count
+from lancepart.spark.types import from_spark
+from lancepart.spark.writing import Writing, columns_of
+from lancepart.storage.manifest import Manifest
+from lancepart.write.conform import check, fit
+from lancepart.write.route import places
+
+AUTO, NONE, HASH = "auto", "none", "hash"
+_PLACE = "__lancepart_place"
+_TASKS_A_CORE = 2
+_MANY_FRAGMENTS = 10_000
+
+
+def stage(job: Job, frame: Any, schema: pa.Schema, distribution: str = AUTO) -> list[Report]:
+    """Let the executors write a DataFrame's rows; what each task reports."""
+    if distribution not in (AUTO, NONE, HASH):
+        raise InvalidInputError(f"distribution is {distribution!r}: use {AUTO}, {NONE} or {HASH}")
+    columns = columns_of(frame.schema, schema)
+    check(columns, schema)
+    packed = pickle.dumps(Writing(job=job, schema=columns))
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        from lancepart.spark.frames import reported
+
+        yield reported(packed, batches)
+
+    told = _distributed(job, frame, packed, distribution).mapInArrow(run, "report binary").collect()
+    return [pickle.loads(row["report"]) for row in told]
+
+
+def reported(packed: bytes, batches: Iterable[Any]) -> pa.RecordBatch:
+    """One task, on the executor that it was sent to."""
+    writing: Writing = pickle.loads(packed)
+    return pa.RecordBatch.from_pydict({"report": [writing.write(batches)]})
+
+
+def _distributed(job: Job, frame: Any, packed: bytes, distribution: str) -> Any:
+    """The frame in as many tasks, and its rows in such, that not too many small files come of it."""
+    if distribution == NONE:
+        return frame
+    tasks = _TASKS_A_CORE * task_count(frame.sparkSession)
+    if distribution == AUTO and _leaves(job) * tasks < _MANY_FRAGMENTS:
+        return frame.coalesce(tasks)
+    from pyspark.sql.types import IntegerType, StructField, StructType
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        from lancepart.spark.frames import placed
+
+        return placed(packed, batches)
+
+    wider = StructType([*frame.schema.fields, StructField(_PLACE, IntegerType())])
+    return frame.mapInArrow(run, wider).repartition(tasks, _PLACE).drop(_PLACE)
+
+
+def placed(packed: bytes, batches: Iterable[Any]) -> Iterator[Any]:
+    """Rows with a number that is the same for all rows of a partition."""
+    writing: Writing = pickle.loads(packed)
+    manifest = Manifest(writing.job.root)
+    metadata = create.load(manifest, manifest.snapshot(writing.job.version))
+    for batch in batches:
+        rows = fit(pa.Table.from_batches([from_spark(batch, writing.schema)]), metadata.plain_schema)
+        found = places(rows, metadata.schema, metadata.spec)
+        yield batch.append_column(_PLACE, pa.array(found.astype(np.int32)))
+
+
+def _leaves(job: Job) -> int:
+    manifest = Manifest(job.root)
+    snapshot = manifest.snapshot(job.version)
+    return sum(planner.leaf_counts(snapshot, create.load(manifest, snapshot)).values())

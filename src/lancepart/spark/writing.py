@@ -1,0 +1,109 @@
+"""Writing on Spark: executors write fragments, the driver makes one commit of what the tasks that succeeded report."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lancepart.commit import staged
+from lancepart.commit.once import Once
+from lancepart.commit.staged import Job
+from lancepart.errors import TableAlreadyExistsError, TableNotFoundError
+from lancepart.layout.metadata import STRONG
+from lancepart.model.sqltext import arguments, tokens
+from lancepart.spark.filters import predicate_of
+from lancepart.spark.source import QUESTION, location
+from lancepart.spark.types import arrow_schema, from_spark
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.root import Root
+from lancepart.table import PartitionedTable, create_table, open_table
+
+Options = Mapping[str, str]
+_DYNAMIC = "dynamic"
+_MODES = {"append": staged.APPEND, "truncate": staged.REPLACE, "dynamic": staged.OVERWRITE, "filter": staged.WHERE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """What the tasks of a write need: the job, and the columns that rows are to have."""
+
+    job: Job
+    schema: Any
+
+    def write(self, batches: Iterable[Any]) -> bytes:
+        """One task: its rows written, and what is to be reported of them."""
+        rows = (from_spark(batch, self.schema) for batch in batches)
+        if self.job.done:
+            for _ in rows:
+                pass
+        return pickle.dumps(staged.write(self.job, pa.RecordBatchReader.from_batches(self.schema, rows)))
+
+    def commit(self, reports: Iterable[bytes]) -> int | None:
+        """Publish what the tasks report."""
+        return staged.commit(Manifest(self.job.root), self.job, map(pickle.loads, reports))
+
+
+def plan(options: Options, schema: Any, overwrite: bool) -> Writing:
+    """Plan a write that Spark asks for; a table that is not there is made if the options say how."""
+    given = {key.lower(): value for key, value in options.items()}
+    question = json.loads(given.get(QUESTION, "{}"))
+    table = _table(given, question, arrow_schema(schema))
+    mode, where = _mode(given, question, overwrite)
+    if mode == staged.WHERE and where is None:
+        replaced = predicate_of(question["pushed"], (), table.schema)
+        where = "true" if replaced is None else replaced.to_sql()
+    key = given.get("idempotency_key")
+    manifest = Manifest(Root.parse(*location(options)))
+    job = staged.plan(manifest, mode=mode, where=where, once=None if key is None else Once(key=key))
+    return Writing(job=job, schema=columns_of(schema, table.schema))
+
+
+def columns_of(schema: Any, table: pa.Schema) -> pa.Schema:
+    """The columns of Spark's rows, each in the table's type if the table has it."""
+    given = arrow_schema(schema)
+    return pa.schema([table.field(each.name) if each.name in table.names else each for each in given])
+
+
+def _mode(options: Options, question: Mapping[str, Any], overwrite: bool) -> tuple[str, str | None]:
+    """What happens to the rows that are there: what Spark says, unless the options say it more exactly."""
+    asked = question.get("mode", "truncate" if overwrite else "append")
+    if asked == "truncate" and "replacewhere" in options:
+        return staged.WHERE, options["replacewhere"]
+    if asked == "truncate" and options.get("partitionoverwritemode", "").lower() == _DYNAMIC:
+        return staged.OVERWRITE, None
+    return _MODES[asked], None
+
+
+def _table(options: Options, question: Mapping[str, Any], schema: pa.Schema) -> PartitionedTable:
+    """The table to write to, made if it is not there and the options or the question say how it is partitioned."""
+    root, storage = location(options)
+    try:
+        return open_table(root, storage_options=storage)
+    except TableNotFoundError:
+        by = partition_list(options["partition_by"]) if "partition_by" in options else list(question.get("by", ()))
+        if not by:
+            raise TableNotFoundError(
+                f"there is no table at {root!r}: make one with .option('partition_by', 'year(ts), country')"
+            ) from None
+    nullable = pa.schema([field.with_nullable(True) for field in schema])
+    mode = options.get("transactions", STRONG)
+    with contextlib.suppress(TableAlreadyExistsError):
+        return create_table(root, nullable, by, transactions=mode, storage_options=storage)
+    return open_table(root, storage_options=storage)
+
+
+def partition_list(text: str) -> list[str]:
+    """What an option names, one by one.
+
+    >>> partition_list("year(ts), bucket(id, 16), \\"a, b\\"")
+    ['year(ts)', 'bucket(id, 16)', '"a, b"']
+    """
+    whole = f"({text})"
+    found = tokens(whole)
+    return [whole[start:end] for start, end in arguments(found, 0, len(found) - 1)]

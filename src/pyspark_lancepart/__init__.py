@@ -116,7 +116,7 @@ class Reader(DataSourceReader):
 
 
 def _settle() -> None:
-    """Take what a worker has loaded out of the garbage collector's sight: it would go through all of it in each task."""
+    """Take what a worker has loaded out of the garbage collector's sight, or it goes through all of it in each task."""
     if not gc.get_freeze_count():
         gc.collect()
         gc.freeze()

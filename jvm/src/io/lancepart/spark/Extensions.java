@@ -5,10 +5,12 @@ import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Subquery;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
-import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import scala.collection.immutable.Nil$;
+import scala.collection.immutable.Seq;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
@@ -16,15 +18,16 @@ import scala.runtime.BoxedUnit;
 public final class Extensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
-    extensions.injectPreCBORule(session -> new KeysWhereNeeded());
+    extensions.injectPlannerStrategy(session -> new KeysWhereNeeded());
     return BoxedUnit.UNIT;
   }
 
-  /** Looks at the whole query once its scans stand; a subquery may yet become one side of a join. */
-  private static final class KeysWhereNeeded extends Rule<LogicalPlan> {
+  /** Plans nothing: it is shown the whole query first and then its parts, and scans listen to the first word. */
+  private static final class KeysWhereNeeded extends SparkStrategy {
     @Override
-    public LogicalPlan apply(LogicalPlan plan) {
-      boolean joins = has(plan, each -> each instanceof Join || each instanceof Window || each instanceof Subquery);
+    @SuppressWarnings("unchecked")
+    public Seq<SparkPlan> apply(LogicalPlan plan) {
+      boolean joins = has(plan, each -> each instanceof Join || each instanceof Window);
       boolean groups = has(plan, each -> each instanceof Aggregate by && by.groupingExpressions().nonEmpty());
       plan.foreach(each -> {
         if (each instanceof DataSourceV2ScanRelation relation && relation.scan() instanceof LanceScan scan) {
@@ -32,7 +35,7 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
         }
         return BoxedUnit.UNIT;
       });
-      return plan;
+      return (Seq<SparkPlan>) (Seq<?>) Nil$.MODULE$;
     }
 
     private static boolean has(LogicalPlan plan, Predicate<LogicalPlan> test) {

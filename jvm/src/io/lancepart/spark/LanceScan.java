@@ -34,7 +34,7 @@ final class LanceScan
   private final Predicate[] pushed;
   private Python planned;
   private Batch batch;
-  private boolean loose;
+  private Boolean loose;
 
   LanceScan(PartitionedTable table, Map<String, String> options, ObjectNode question, Predicate[] pushed) {
     this.table = table;
@@ -73,15 +73,21 @@ final class LanceScan
 
   /** Keys cost a task each: they are kept for a join, and for a grouping as long as they are few. */
   void useKeys(boolean joins, boolean groups) {
-    boolean few = told("tasks").asInt() <= FEW_KEYS_A_CORE * question.get("parallelism").asInt();
-    loose = !joins && !(groups && few);
+    if (loose == null) {
+      boolean few = told("tasks").asInt() <= FEW_KEYS_A_CORE * question.get("parallelism").asInt();
+      loose = !joins && !(groups && few);
+    }
+  }
+
+  private boolean isLoose() {
+    return Boolean.TRUE.equals(loose);
   }
 
   @Override
   public Partitioning outputPartitioning() {
     JsonNode partitioning = told("partitioning");
     int tasks = told("tasks").asInt();
-    return partitioning.isEmpty() || loose
+    return partitioning.isEmpty() || isLoose()
         ? new UnknownPartitioning(tasks)
         : new KeyGroupedPartitioning(Keys.transforms(partitioning), tasks);
   }
@@ -95,7 +101,7 @@ final class LanceScan
     }
     InputPartition[] found = batch().planInputPartitions();
     JsonNode partitioning = told("partitioning");
-    if (partitioning.isEmpty() || loose) {
+    if (partitioning.isEmpty() || isLoose()) {
       return partitioning.isEmpty() ? found : Arrays.copyOfRange(found, tasks, found.length);
     }
     DataType[] types = Keys.types(partitioning, table.schema());
@@ -166,7 +172,7 @@ final class LanceScan
   public boolean equals(Object other) {
     return other instanceof LanceScan that
         && table.equals(that.table) && options.equals(that.options)
-        && question.equals(that.question) && loose == that.loose;
+        && question.equals(that.question) && isLoose() == that.isLoose();
   }
 
   @Override

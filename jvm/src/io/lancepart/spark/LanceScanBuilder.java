@@ -41,7 +41,7 @@ final class LanceScanBuilder
   public Predicate[] pushPredicates(Predicate[] predicates) {
     List<Predicate> left = new ArrayList<>();
     for (Predicate predicate : predicates) {
-      boolean exact = Expressed.isExact(predicate, table.exactColumns());
+      boolean exact = Expressed.isExact(predicate, table.handledColumns());
       (exact ? handled : pushed).add(predicate);
       if (!exact) {
         left.add(predicate);

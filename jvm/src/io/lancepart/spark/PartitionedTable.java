@@ -50,9 +50,19 @@ final class PartitionedTable implements Table, SupportsRead, SupportsWrite {
     return names("sources");
   }
 
-  /** The columns whose comparisons mean the same in Python as in Spark, so that Spark need not compare again. */
+  /** The columns whose comparisons mean the same in Python as in Spark. */
   Set<String> exactColumns() {
     return names("exact");
+  }
+
+  /**
+   * The columns whose filters Spark need not look at again: those of partition values alone, since of others Spark wants
+   * to see a filter in its plan before it carries what it finds to the other side of a join.
+   */
+  Set<String> handledColumns() {
+    Set<String> found = exactColumns();
+    found.retainAll(partitionSources());
+    return found;
   }
 
   private Set<String> names(String key) {

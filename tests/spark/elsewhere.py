@@ -1,0 +1,67 @@
+"""A program for sessions of other kinds than the tests' own: each needs a process to itself."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+from typing import Any
+
+import lancepart as lp
+
+CONF = {
+    "spark.ui.enabled": "false",
+    "spark.log.level": "ERROR",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def session(kind: str) -> Any:
+    """A session on a local cluster, over Spark Connect, or without the jar."""
+    from pyspark.sql import SparkSession
+
+    if kind == "cluster":
+        return lp.spark.session("local-cluster[2,1,1024]", **CONF, **{"spark.executor.memory": "1g"})
+    builder = SparkSession.builder.remote("local[2]") if kind == "connect" else SparkSession.builder.master("local[2]")
+    builder = lp.spark.configure(builder)
+    for key, value in CONF.items():
+        builder = builder.config(key, value)
+    if kind == "plain":
+        builder = builder.config("spark.jars", "").config("spark.sql.extensions", "")
+    return builder.getOrCreate()
+
+
+def explained(frame: Any) -> str:
+    """What EXPLAIN prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        frame.explain()
+    return printed.getvalue()
+
+
+def main(kind: str, orders: str, customers: str) -> None:
+    """Read and join, and print what came of it."""
+    spark = session(kind)
+    frame = spark.read.format("lancepart").load(orders)
+    frame.createOrReplaceTempView("orders")
+    spark.read.format("lancepart").load(customers).createOrReplaceTempView("customers")
+    joined = spark.sql("SELECT o.id, c.text FROM orders o JOIN customers c ON o.id = c.id")
+    found = {
+        "count": frame.count(),
+        "filtered": frame.where("id = 3 AND country IS NOT NULL").count(),
+        "grouped": sorted(map(list, spark.sql("SELECT id % 3, count(*) FROM orders GROUP BY 1").collect()), key=str),
+        "joined": joined.count(),
+        "plan": explained(joined),
+        "types": frame.dtypes,
+        "union": frame.where("id = 1").unionAll(frame.where("id = 2")).count(),
+    }
+    print("\n" + json.dumps(found))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

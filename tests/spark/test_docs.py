@@ -1,0 +1,16 @@
+"""The examples of the pages about Spark run, in the session of the tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.pages import DOCS, ON_SPARK, run_page
+
+
+@pytest.mark.parametrize("name", sorted(ON_SPARK))
+def test_the_examples_of_a_page_run(name: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page(DOCS / name)

@@ -1,0 +1,53 @@
+"""What crosses processes: executors of their own, a client of Spark Connect, and Spark without the jar."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.data import all_types, store
+
+SMALL = ["id", "country", "text", "day"]
+
+
+@pytest.mark.parametrize("kind", ["cluster", "connect", "plain"])
+def test_the_same_rows_in_a_session_of_another_kind(kind: str, tmp_path: Path) -> None:
+    rows = all_types().select(SMALL)
+    orders, customers = (
+        store(tmp_path, "o", ["bucket(id, 4)"], (rows, None)),
+        store(tmp_path, "c", ["bucket(id, 2)"], (rows.slice(30), None)),
+    )
+
+    found = run(kind, orders.root, customers.root)
+
+    ids, others = rows.column("id").to_pylist(), rows.slice(30).column("id").to_pylist()
+    assert found["count"] == len(ids)
+    assert found["filtered"] == sum(each["id"] == 3 and each["country"] is not None for each in rows.to_pylist())
+    assert found["joined"] == sum(others.count(each) for each in ids if each is not None)
+    assert found["union"] == ids.count(1) + ids.count(2)
+    assert sum(count for _, count in found["grouped"]) == len(ids)
+    assert found["types"] == [["id", "bigint"], ["country", "string"], ["text", "string"], ["day", "date"]]
+    assert ("Exchange" in found["plan"]) == (kind == "plain")
+
+
+def run(kind: str, *arguments: str) -> dict[str, Any]:
+    """Run the program in a process of its own."""
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join([str(root / "src"), str(root), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.spark.elsewhere", kind, *arguments],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return dict(json.loads(done.stdout.strip().splitlines()[-1]))

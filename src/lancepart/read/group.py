@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +20,8 @@ from lancepart.read.streams import LeafSource, storage_type
 
 LEAST_MEMORY = 16 << 20
 _EXHAUSTED = "Resources exhausted"
+_IN_MEMORY = 32_768
+_BATCH_ROWS = (_IN_MEMORY, 8_192, 1_024, 128)
 _JOINS = {
     "inner": ("INNER JOIN", "INNER JOIN"),
     LEFT: ("LEFT JOIN", "RIGHT JOIN"),
@@ -97,51 +99,65 @@ class GroupTask:
 
 def join_group(task: GroupTask, memory: int) -> Iterator[Any]:
     """The joined rows of a group; what does not fit into ``memory`` bytes goes through sorted files on the disk."""
-    left_first = size_of(task.left) <= size_of(task.right)
-    started = False
-    if min(size_of(task.left), size_of(task.right)) <= memory:
+    fits = min(size_of(task.left), size_of(task.right)) <= memory
+    *tried, last = [rows for rows in _BATCH_ROWS if fits or rows != _IN_MEMORY]
+    for rows in tried:
+        started = False
         try:
-            for batch in _run(task, memory, left_first=left_first, sorting=False):
+            for batch in _run(task, memory, rows):
                 started = True
                 yield batch
             return
         except Exception as error:
             if started or _EXHAUSTED not in str(error):
                 raise
-    yield from _run(task, memory, left_first=left_first, sorting=True)
+    yield from _run(task, memory, last)
 
 
-def _run(task: GroupTask, memory: int, *, left_first: bool, sorting: bool) -> Iterator[Any]:
-    context = _context(memory, sorting=sorting)
-    _register(context, "l", task.left, task.query.left)
-    _register(context, "r", task.right, task.query.right)
-    schema = task.query.schema
-    for batch in context.sql(task.query.sql(left_first=left_first)).execute_stream():
-        rows = batch.to_pyarrow()
-        if rows.num_rows:
-            yield _as_shown(rows, schema)
+def _run(task: GroupTask, memory: int, batch_rows: int) -> Iterator[Any]:
+    context = _context(memory, batch_rows)
+    query, schema = task.query, task.query.schema
+    sources = [
+        _register(context, "l", task.left, query.left, batch_rows),
+        _register(context, "r", task.right, query.right, batch_rows),
+    ]
+    left_first = size_of(task.left) <= size_of(task.right)
+    try:
+        for batch in context.sql(query.sql(left_first=left_first)).execute_stream():
+            rows = batch.to_pyarrow()
+            if rows.num_rows:
+                yield _as_shown(rows, schema)
+    finally:
+        for source in sources:
+            source.close()
 
 
-def _context(memory: int, *, sorting: bool) -> SessionContext:
+def _context(memory: int, batch_rows: int) -> SessionContext:
+    """A session within a memory limit: one side hashed in memory, or both sorted with the disk's help."""
+    in_memory = batch_rows == _IN_MEMORY
     settings = {
-        "datafusion.execution.batch_size": "8192" if sorting else "32768",
-        "datafusion.optimizer.prefer_hash_join": str(not sorting).lower(),
-        "datafusion.execution.sort_spill_reservation_bytes": str(max(1 << 20, memory // 16)),
-        "datafusion.execution.sort_in_place_threshold_bytes": str(max(1 << 18, memory // 64)),
+        "datafusion.execution.batch_size": str(batch_rows),
+        "datafusion.optimizer.prefer_hash_join": str(in_memory).lower(),
+        "datafusion.execution.sort_spill_reservation_bytes": str(memory // 32),
+        "datafusion.execution.sort_in_place_threshold_bytes": str(memory // 64),
     }
-    config = SessionConfig(settings).with_target_partitions(2 if sorting else 1)
+    config = SessionConfig(settings).with_target_partitions(1 if in_memory else 2)
     runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(max(memory, LEAST_MEMORY))
     context = SessionContext(config, runtime)
     context.remove_optimizer_rule("push_down_filter")
     return context
 
 
-def _register(context: SessionContext, name: str, tasks: Sequence[LeafTask], schema: Any) -> None:
-    source = LeafSource(tasks, schema)
+def _register(
+    context: SessionContext, name: str, tasks: Sequence[LeafTask], schema: Any, batch_rows: int
+) -> LeafSource:
+    frugal = [replace(task, ahead=1) if batch_rows != _IN_MEMORY else task for task in tasks]
+    source = LeafSource(frugal, schema, batch_rows)
     if tasks:
         context.register_dataset(name, source)
     else:
         context.register_record_batches(name, [[pa.RecordBatch.from_pylist([], schema=source.schema)]])
+    return source
 
 
 def size_of(tasks: Sequence[LeafTask]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,12 +16,15 @@ from lancepart.plan.join import ANTI, FULL, LEFT, RIGHT, SEMI
 from lancepart.plan.output import Column
 from lancepart.plan.shares import JoinKey
 from lancepart.read.leaf import LeafTask
+from lancepart.read.parts import WHOLE, Part
 from lancepart.read.streams import LeafSource, storage_type
 
 LEAST_MEMORY = 16 << 20
 _EXHAUSTED = "Resources exhausted"
 _IN_MEMORY = 32_768
-_BATCH_ROWS = (_IN_MEMORY, 8_192, 1_024, 128)
+_SORTED = (8_192, 1_024, 128)
+_MOST_PARTS = 16
+_MORE = 4
 _JOINS = {
     "inner": ("INNER JOIN", "INNER JOIN"),
     LEFT: ("LEFT JOIN", "RIGHT JOIN"),
@@ -97,30 +100,47 @@ class GroupTask:
         return size_of(self.left) + size_of(self.right)
 
 
-def join_group(task: GroupTask, memory: int) -> Iterator[Any]:
-    """The joined rows of a group; what does not fit into ``memory`` bytes goes through sorted files on the disk."""
-    fits = min(size_of(task.left), size_of(task.right)) <= memory
-    *tried, last = [rows for rows in _BATCH_ROWS if fits or rows != _IN_MEMORY]
-    for rows in tried:
-        started = False
-        try:
-            for batch in _run(task, memory, rows):
-                started = True
-                yield batch
+def join_group(task: GroupTask, memory: int, part: Part = WHOLE) -> Iterator[Any]:
+    """The joined rows of a group within ``memory`` bytes: in smaller parts if need be, at last through the disk."""
+    if min(size_of(task.left), size_of(task.right)) <= memory * part.of and (
+        yield from _tried(task, memory, part, _IN_MEMORY)
+    ):
+        return
+    if part.of < _MOST_PARTS:
+        for piece in part.finer():
+            yield from join_group(task, memory, piece)
+        return
+    for batch_rows in _SORTED:
+        if (yield from _tried(task, memory, part, batch_rows)):
             return
-        except Exception as error:
-            if started or _EXHAUSTED not in str(error):
-                raise
-    yield from _run(task, memory, last)
+    yield from _run(task, _MORE * memory, part, _SORTED[-1])
 
 
-def _run(task: GroupTask, memory: int, batch_rows: int) -> Iterator[Any]:
+def _tried(task: GroupTask, memory: int, part: Part, batch_rows: int) -> Generator[Any, None, bool]:
+    """Rows, and whether the memory sufficed for them; if not, none was given."""
+    started = False
+    try:
+        for batch in _run(task, memory, part, batch_rows):
+            started = True
+            yield batch
+    except Exception as error:
+        if started or _EXHAUSTED not in str(error):
+            raise
+        return False
+    return True
+
+
+def _run(task: GroupTask, memory: int, part: Part, batch_rows: int) -> Iterator[Any]:
     context = _context(memory, batch_rows)
     query, schema = task.query, task.query.schema
+    keys = [[(getattr(key, side), key.compared) for key in query.keys] for side in ("left", "right")]
+    frugal = batch_rows != _IN_MEMORY or part.of > 1
     sources = [
-        _register(context, "l", task.left, query.left, batch_rows),
-        _register(context, "r", task.right, query.right, batch_rows),
+        LeafSource([replace(leaf, ahead=1) if frugal else leaf for leaf in leaves], side, batch_rows, own, part)
+        for leaves, side, own in ((task.left, query.left, keys[0]), (task.right, query.right, keys[1]))
     ]
+    for name, source in zip("lr", sources, strict=True):
+        _register(context, name, source)
     left_first = size_of(task.left) <= size_of(task.right)
     try:
         for batch in context.sql(query.sql(left_first=left_first)).execute_stream():
@@ -148,16 +168,11 @@ def _context(memory: int, batch_rows: int) -> SessionContext:
     return context
 
 
-def _register(
-    context: SessionContext, name: str, tasks: Sequence[LeafTask], schema: Any, batch_rows: int
-) -> LeafSource:
-    frugal = [replace(task, ahead=1) if batch_rows != _IN_MEMORY else task for task in tasks]
-    source = LeafSource(frugal, schema, batch_rows)
-    if tasks:
-        context.register_dataset(name, source)
-    else:
+def _register(context: SessionContext, name: str, source: LeafSource) -> None:
+    if source.is_empty:
         context.register_record_batches(name, [[pa.RecordBatch.from_pylist([], schema=source.schema)]])
-    return source
+    else:
+        context.register_dataset(name, source)
 
 
 def size_of(tasks: Sequence[LeafTask]) -> int:

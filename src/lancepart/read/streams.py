@@ -14,6 +14,7 @@ import pyarrow.dataset as ds
 
 from lancepart.read import leaf
 from lancepart.read.leaf import LeafTask
+from lancepart.read.parts import WHOLE, Part
 
 Task = TypeVar("Task")
 _HELD_BATCHES = 4
@@ -25,12 +26,25 @@ _END = object()
 class LeafSource(ds.Dataset):
     """Leaves of one table, read batch by batch when DataFusion asks; its columns are numbered: ``c0``, ``c1``."""
 
-    def __init__(self, tasks: Sequence[LeafTask], schema: pa.Schema, batch_rows: int) -> None:
+    def __init__(
+        self,
+        tasks: Sequence[LeafTask],
+        schema: pa.Schema,
+        batch_rows: int,
+        keys: Sequence[tuple[str, Any]] = (),
+        part: Part = WHOLE,
+    ) -> None:
         self._tasks = tasks
+        self._keys, self._part = keys, part
         self._batch_rows = batch_rows
         self._runs: list[Ahead] = []
         self._columns = schema.names
         self._plain = pa.schema([pa.field(f"c{at}", storage_type(field.type)) for at, field in enumerate(schema)])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no leaf to read."""
+        return not self._tasks
 
     @property
     def schema(self) -> pa.Schema:
@@ -60,8 +74,10 @@ class LeafSource(ds.Dataset):
             run.close()
 
     def _rows(self, tasks: Sequence[LeafTask], names: tuple[str, ...], wanted: pa.Schema) -> Iterator[Any]:
+        keys = [(names.index(name), kind) for name, kind in self._keys] if self._part.of > 1 else []
         for task in tasks:
-            for batch in leaf.read(replace(task, columns=names)):
+            for read in leaf.read(replace(task, columns=names)):
+                batch = self._part.rows(read, keys)
                 for at in range(0, batch.num_rows, self._batch_rows):
                     yield _stored(batch.slice(at, self._batch_rows), wanted)
 

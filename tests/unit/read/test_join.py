@@ -248,17 +248,39 @@ def test_what_does_not_fit_into_memory_goes_through_the_disk(tmp_path: Path, how
     )
 
 
-def test_what_is_known_to_be_too_large_is_sorted_at_once(
+@pytest.mark.parametrize("how", ["inner", "left", "full", "semi", "anti"])
+def test_parts_and_sorted_files_give_the_same_rows(
+    orders: lp.PartitionedTable, names: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    join = orders.join(names, on=["k"], how=how)
+    expected, used = _rows(join), []
+    run = group._run
+
+    def sparing(task: Any, memory: int, part: Any, batch_rows: int) -> Any:
+        """As if only parts of sixteen fitted, and of those every other one only when sorted."""
+        if part.of < 16 or (part.number % 2 and batch_rows > 1_024):
+            raise MemoryError("Resources exhausted: as a test")
+        used.append((part.number, batch_rows))
+        yield from run(task, memory, part, batch_rows)
+
+    monkeypatch.setattr(group, "_run", sparing)
+
+    assert _rows(join) == expected
+    assert {(0, 32_768), (1, 1_024)} <= set(used)
+
+
+def test_what_is_known_to_be_too_large_is_cut_at_once(
     orders: lp.PartitionedTable, names: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     used = []
     run = group._run
-    monkeypatch.setattr(group, "_run", lambda *given: used.append(given[-1]) or run(*given))
+    monkeypatch.setattr(group, "_run", lambda *given: used.append(given[2:]) or run(*given))
     tasks = orders.join(names, on=["k"]).tasks()
 
     rows = [batch.num_rows for task in tasks for batch in group.join_group(task, 1)]
 
-    assert (sum(rows), set(used)) == (4, {8_192})
+    assert sum(rows) == 4
+    assert {(part.of, batch_rows) for part, batch_rows in used} == {(16, 8_192)}
 
 
 def test_an_abandoned_join_leaves_no_thread_behind(orders: lp.PartitionedTable, names: lp.PartitionedTable) -> None:

@@ -7,7 +7,7 @@ import sys
 
 from benchmarks.report import Report
 
-ALL = ("catalog", "hashing", "pruning")
+ALL = ("catalog", "hashing", "join", "pruning")
 
 
 def main() -> None:

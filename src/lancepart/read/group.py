@@ -19,12 +19,13 @@ from lancepart.read.leaf import LeafTask
 from lancepart.read.parts import WHOLE, Part
 from lancepart.read.streams import LeafSource, storage_type
 
-LEAST_MEMORY = 16 << 20
+LEAST_MEMORY = 32 << 20
 _EXHAUSTED = "Resources exhausted"
 _IN_MEMORY = 32_768
 _SORTED = (8_192, 1_024, 128)
 _MOST_PARTS = 16
 _MORE = 4
+_BATCH_BYTES = 8 << 20
 _JOINS = {
     "inner": ("INNER JOIN", "INNER JOIN"),
     LEFT: ("LEFT JOIN", "RIGHT JOIN"),
@@ -136,7 +137,7 @@ def _run(task: GroupTask, memory: int, part: Part, batch_rows: int) -> Iterator[
     keys = [[(getattr(key, side), key.compared) for key in query.keys] for side in ("left", "right")]
     frugal = batch_rows != _IN_MEMORY or part.of > 1
     sources = [
-        LeafSource([replace(leaf, ahead=1) if frugal else leaf for leaf in leaves], side, batch_rows, own, part)
+        LeafSource([_paced(leaf, frugal=frugal) for leaf in leaves], side, batch_rows, own, part)
         for leaves, side, own in ((task.left, query.left, keys[0]), (task.right, query.right, keys[1]))
     ]
     for name, source in zip("lr", sources, strict=True):
@@ -150,6 +151,15 @@ def _run(task: GroupTask, memory: int, part: Part, batch_rows: int) -> Iterator[
     finally:
         for source in sources:
             source.close()
+
+
+def _paced(task: LeafTask, *, frugal: bool) -> LeafTask:
+    """A leaf read little by little where memory is short, else in batches of a few megabytes, so that there are few."""
+    stats = task.leaf.stats
+    if frugal or stats is None:
+        return replace(task, ahead=1 if frugal else None)
+    width = max(1, stats.bytes // max(1, stats.rows))
+    return replace(task, batch_rows=max(1_024, min(_IN_MEMORY, _BATCH_BYTES // width)))
 
 
 def _context(memory: int, batch_rows: int) -> SessionContext:

@@ -39,6 +39,7 @@ class LeafTask:
     limit: int | None = None
     fragments: tuple[int, ...] | None = None
     ahead: int | None = None
+    batch_rows: int | None = None
 
 
 def read(task: LeafTask) -> Iterator[Any]:
@@ -54,6 +55,8 @@ def read(task: LeafTask) -> Iterator[Any]:
         wanted["fragments"] = leafdata.fragments_of(handle, task.fragments)
     if task.ahead is not None:
         wanted["fragment_readahead"] = task.ahead
+    if task.batch_rows is not None:
+        wanted["batch_size"] = task.batch_rows
     with storage_errors(f"read the leaf at {task.leaf.location!r}", task.root):
         if not names:
             yield from _without_columns(handle, task, shown, matching, pushed, residual)

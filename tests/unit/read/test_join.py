@@ -233,7 +233,7 @@ def test_what_does_not_fit_into_memory_goes_through_the_disk(tmp_path: Path, how
     right.append(pa.table({"k": range(1, size + 1), "b": pa.array([f"{i:064d}" * 4 for i in range(1, size + 1)])}))
     right.append(pa.table({"k": [0] * 3, "b": ["zero"] * 3}))
 
-    small = left.join(right, on=["k"], how=how, memory=32 << 20)
+    small = left.join(right, on=["k"], how=how, memory=1 << 20)
 
     assert (
         sum(batch.num_rows for batch in small.to_batches())

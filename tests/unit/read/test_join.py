@@ -257,8 +257,8 @@ def test_parts_and_sorted_files_give_the_same_rows(
     run = group._run
 
     def sparing(task: Any, memory: int, part: Any, batch_rows: int) -> Any:
-        """As if only parts of sixteen fitted, and of those every other one only when sorted."""
-        if part.of < 16 or (part.number % 2 and batch_rows > 1_024):
+        """As if only parts of 64 fitted, and of those every other one only when sorted."""
+        if part.of < 64 or (part.number % 2 and batch_rows > 1_024):
             raise MemoryError("Resources exhausted: as a test")
         used.append((part.number, batch_rows))
         yield from run(task, memory, part, batch_rows)
@@ -280,7 +280,7 @@ def test_what_is_known_to_be_too_large_is_cut_at_once(
     rows = [batch.num_rows for task in tasks for batch in group.join_group(task, 1)]
 
     assert sum(rows) == 4
-    assert {(part.of, batch_rows) for part, batch_rows in used} == {(16, 8_192)}
+    assert {(part.of, batch_rows) for part, batch_rows in used} == {(64, 8_192)}
 
 
 def test_an_abandoned_join_leaves_no_thread_behind(orders: lp.PartitionedTable, names: lp.PartitionedTable) -> None:

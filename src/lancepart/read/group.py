@@ -148,6 +148,10 @@ def _run(task: GroupTask, memory: int, part: Part, batch_rows: int) -> Iterator[
             rows = batch.to_pyarrow()
             if rows.num_rows:
                 yield _as_shown(rows, schema)
+    except Exception:
+        for failed in [source.error for source in sources if source.error is not None]:
+            raise failed from None
+        raise
     finally:
         for source in sources:
             source.close()

@@ -68,6 +68,11 @@ class LeafSource(ds.Dataset):
         self._runs.append(run)
         return _Scanner(wanted, run)
 
+    @property
+    def error(self) -> BaseException | None:
+        """Why reading failed, if it did: DataFusion only passes on the words."""
+        return next((run.error for run in self._runs if run.error is not None), None)
+
     def close(self) -> None:
         """Stop reading, whoever still waits for rows."""
         for run in self._runs:
@@ -89,6 +94,7 @@ class Ahead:
     """Batches read by a thread of its own, a few before they are asked for, until one side closes it."""
 
     def __init__(self, read: Callable[[], Iterator[Any]]) -> None:
+        self.error: BaseException | None = None
         self._read = read
         self._held: queue.Queue[Any] = queue.Queue(maxsize=_HELD_BATCHES)
         self._closed = threading.Event()
@@ -118,6 +124,7 @@ class Ahead:
             if all(_put(self._held, batch, self._closed) for batch in self._read()):
                 _put(self._held, _END, self._closed)
         except BaseException as error:
+            self.error = error
             _put(self._held, error, self._closed)
 
 

@@ -38,10 +38,14 @@ class Part:
         """
         if self.of == 1:
             return batch
-        hashes = murmur3_multi([pc.cast(batch.column(at), kind, safe=False) for at, kind in keys])
+        hashes = murmur3_multi([_hashable(pc.cast(batch.column(at), kind, safe=False)) for at, kind in keys])
         plain = pc.fill_null(hashes, 0).to_numpy(zero_copy_only=False).astype(np.uint32).astype(np.uint64)
         mixed = (plain * _MIXER) >> np.uint64(40)
         return batch.filter(pa.array(mixed % np.uint64(self.of) == np.uint64(self.number)))
+
+
+def _hashable(array: Any) -> Any:
+    return array.cast(pa.int64()) if pa.types.is_duration(array.type) else array
 
 
 WHOLE = Part()

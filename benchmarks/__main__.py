@@ -7,7 +7,7 @@ import sys
 
 from benchmarks.report import Report
 
-ALL = ("catalog", "hashing", "pruning", "transactions")
+ALL = ("catalog", "hashing", "join", "pruning", "transactions")
 
 
 def main() -> None:

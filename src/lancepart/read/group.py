@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,10 +16,16 @@ from lancepart.plan.join import ANTI, FULL, LEFT, RIGHT, SEMI
 from lancepart.plan.output import Column
 from lancepart.plan.shares import JoinKey
 from lancepart.read.leaf import LeafTask
+from lancepart.read.parts import WHOLE, Part
 from lancepart.read.streams import LeafSource, storage_type
 
-LEAST_MEMORY = 16 << 20
+LEAST_MEMORY = 32 << 20
 _EXHAUSTED = "Resources exhausted"
+_IN_MEMORY = 32_768
+_SORTED = (8_192, 1_024, 128)
+_MOST_PARTS = 64
+_MORE = 4
+_BATCH_BYTES = 8 << 20
 _JOINS = {
     "inner": ("INNER JOIN", "INNER JOIN"),
     LEFT: ("LEFT JOIN", "RIGHT JOIN"),
@@ -95,53 +101,92 @@ class GroupTask:
         return size_of(self.left) + size_of(self.right)
 
 
-def join_group(task: GroupTask, memory: int) -> Iterator[Any]:
-    """The joined rows of a group; what does not fit into ``memory`` bytes goes through sorted files on the disk."""
-    left_first = size_of(task.left) <= size_of(task.right)
-    started = False
-    if min(size_of(task.left), size_of(task.right)) <= memory:
-        try:
-            for batch in _run(task, memory, left_first=left_first, sorting=False):
-                started = True
-                yield batch
+def join_group(task: GroupTask, memory: int, part: Part = WHOLE) -> Iterator[Any]:
+    """The joined rows of a group within ``memory`` bytes: in smaller parts if need be, at last through the disk."""
+    if min(size_of(task.left), size_of(task.right)) <= memory * part.of and (
+        yield from _tried(task, memory, part, _IN_MEMORY)
+    ):
+        return
+    if part.of < _MOST_PARTS:
+        for piece in part.finer():
+            yield from join_group(task, memory, piece)
+        return
+    for batch_rows in _SORTED:
+        if (yield from _tried(task, memory, part, batch_rows)):
             return
-        except Exception as error:
-            if started or _EXHAUSTED not in str(error):
-                raise
-    yield from _run(task, memory, left_first=left_first, sorting=True)
+    yield from _run(task, _MORE * memory, part, _SORTED[-1])
 
 
-def _run(task: GroupTask, memory: int, *, left_first: bool, sorting: bool) -> Iterator[Any]:
-    context = _context(memory, sorting=sorting)
-    _register(context, "l", task.left, task.query.left)
-    _register(context, "r", task.right, task.query.right)
-    schema = task.query.schema
-    for batch in context.sql(task.query.sql(left_first=left_first)).execute_stream():
-        rows = batch.to_pyarrow()
-        if rows.num_rows:
-            yield _as_shown(rows, schema)
+def _tried(task: GroupTask, memory: int, part: Part, batch_rows: int) -> Generator[Any, None, bool]:
+    """Rows, and whether the memory sufficed for them; if not, none was given."""
+    started = False
+    try:
+        for batch in _run(task, memory, part, batch_rows):
+            started = True
+            yield batch
+    except Exception as error:
+        if started or _EXHAUSTED not in str(error):
+            raise
+        return False
+    return True
 
 
-def _context(memory: int, *, sorting: bool) -> SessionContext:
+def _run(task: GroupTask, memory: int, part: Part, batch_rows: int) -> Iterator[Any]:
+    context = _context(memory, batch_rows)
+    query, schema = task.query, task.query.schema
+    keys = [[(getattr(key, side), key.compared) for key in query.keys] for side in ("left", "right")]
+    frugal = batch_rows != _IN_MEMORY or part.of > 1
+    sources = [
+        LeafSource([_paced(leaf, frugal=frugal) for leaf in leaves], side, batch_rows, own, part)
+        for leaves, side, own in ((task.left, query.left, keys[0]), (task.right, query.right, keys[1]))
+    ]
+    for name, source in zip("lr", sources, strict=True):
+        _register(context, name, source)
+    left_first = size_of(task.left) <= size_of(task.right)
+    try:
+        for batch in context.sql(query.sql(left_first=left_first)).execute_stream():
+            rows = batch.to_pyarrow()
+            if rows.num_rows:
+                yield _as_shown(rows, schema)
+    except Exception:
+        for failed in [source.error for source in sources if source.error is not None]:
+            raise failed from None
+        raise
+    finally:
+        for source in sources:
+            source.close()
+
+
+def _paced(task: LeafTask, *, frugal: bool) -> LeafTask:
+    """A leaf read little by little where memory is short, else in batches of a few megabytes, so that there are few."""
+    stats = task.leaf.stats
+    if frugal or stats is None:
+        return replace(task, ahead=1 if frugal else None)
+    width = max(1, stats.bytes // max(1, stats.rows))
+    return replace(task, batch_rows=max(1_024, min(_IN_MEMORY, _BATCH_BYTES // width)))
+
+
+def _context(memory: int, batch_rows: int) -> SessionContext:
+    """A session within a memory limit: one side hashed in memory, or both sorted with the disk's help."""
+    in_memory = batch_rows == _IN_MEMORY
     settings = {
-        "datafusion.execution.batch_size": "8192" if sorting else "32768",
-        "datafusion.optimizer.prefer_hash_join": str(not sorting).lower(),
-        "datafusion.execution.sort_spill_reservation_bytes": str(max(1 << 20, memory // 16)),
-        "datafusion.execution.sort_in_place_threshold_bytes": str(max(1 << 18, memory // 64)),
+        "datafusion.execution.batch_size": str(batch_rows),
+        "datafusion.optimizer.prefer_hash_join": str(in_memory).lower(),
+        "datafusion.execution.sort_spill_reservation_bytes": str(memory // 32),
+        "datafusion.execution.sort_in_place_threshold_bytes": str(memory // 64),
     }
-    config = SessionConfig(settings).with_target_partitions(2 if sorting else 1)
+    config = SessionConfig(settings).with_target_partitions(1 if in_memory else 2)
     runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(max(memory, LEAST_MEMORY))
     context = SessionContext(config, runtime)
     context.remove_optimizer_rule("push_down_filter")
     return context
 
 
-def _register(context: SessionContext, name: str, tasks: Sequence[LeafTask], schema: Any) -> None:
-    source = LeafSource(tasks, schema)
-    if tasks:
-        context.register_dataset(name, source)
-    else:
+def _register(context: SessionContext, name: str, source: LeafSource) -> None:
+    if source.is_empty:
         context.register_record_batches(name, [[pa.RecordBatch.from_pylist([], schema=source.schema)]])
+    else:
+        context.register_dataset(name, source)
 
 
 def size_of(tasks: Sequence[LeafTask]) -> int:

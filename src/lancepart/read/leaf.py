@@ -26,7 +26,10 @@ ADDRESS = "__lancepart_address"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafTask:
-    """What to read of one leaf, or of some of its fragments: plain values, so that it can be done elsewhere."""
+    """What to read of one leaf, or of some of its fragments: plain values, so that it can be done elsewhere.
+
+    ``ahead`` is how many fragments may be read before they are asked for; Lance by itself may hold a whole leaf.
+    """
 
     root: Root
     metadata: TableMetadata
@@ -35,6 +38,8 @@ class LeafTask:
     predicate: Predicate | None
     limit: int | None = None
     fragments: tuple[int, ...] | None = None
+    ahead: int | None = None
+    batch_rows: int | None = None
 
 
 def read(task: LeafTask) -> Iterator[Any]:
@@ -45,13 +50,18 @@ def read(task: LeafTask) -> Iterator[Any]:
     pushed, residual = _pushed(task, matching)
     shown = _fields(task.metadata, _needed(task, residual))
     names = [name for field in shown if (name := matching.names.get(field_id(field) or 0)) is not None]
-    wanted = {"limit": task.limit} if residual is None and task.limit is not None else {}
+    wanted: dict[str, Any] = {"limit": task.limit} if residual is None and task.limit is not None else {}
+    if task.fragments is not None:
+        wanted["fragments"] = leafdata.fragments_of(handle, task.fragments)
+    if task.ahead is not None:
+        wanted["fragment_readahead"] = task.ahead
+    if task.batch_rows is not None:
+        wanted["batch_size"] = task.batch_rows
     with storage_errors(f"read the leaf at {task.leaf.location!r}", task.root):
         if not names:
             yield from _without_columns(handle, task, shown, matching, pushed, residual)
             return
-        part = {} if task.fragments is None else {"fragments": leafdata.fragments_of(handle, task.fragments)}
-        for batch in handle.scanner(columns=names, filter=pushed, **AS_BYTES, **wanted, **part).to_batches():
+        for batch in handle.scanner(columns=names, filter=pushed, **AS_BYTES, **wanted).to_batches():
             yield from _shown(batch, task, shown, matching, residual)
 
 

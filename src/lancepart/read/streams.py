@@ -14,19 +14,37 @@ import pyarrow.dataset as ds
 
 from lancepart.read import leaf
 from lancepart.read.leaf import LeafTask
+from lancepart.read.parts import WHOLE, Part
 
 Task = TypeVar("Task")
 _HELD_BATCHES = 4
+_RUNS = 2
+_PATIENCE = 0.1
 _END = object()
 
 
 class LeafSource(ds.Dataset):
     """Leaves of one table, read batch by batch when DataFusion asks; its columns are numbered: ``c0``, ``c1``."""
 
-    def __init__(self, tasks: Sequence[LeafTask], schema: pa.Schema) -> None:
+    def __init__(
+        self,
+        tasks: Sequence[LeafTask],
+        schema: pa.Schema,
+        batch_rows: int,
+        keys: Sequence[tuple[str, Any]] = (),
+        part: Part = WHOLE,
+    ) -> None:
         self._tasks = tasks
+        self._keys, self._part = keys, part
+        self._batch_rows = batch_rows
+        self._runs: list[Ahead] = []
         self._columns = schema.names
         self._plain = pa.schema([pa.field(f"c{at}", storage_type(field.type)) for at, field in enumerate(schema)])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no leaf to read."""
+        return not self._tasks
 
     @property
     def schema(self) -> pa.Schema:
@@ -38,26 +56,95 @@ class LeafSource(ds.Dataset):
         return _Scanner(self._projected(columns), ())
 
     def get_fragments(self, filter: Any = None) -> list[_Fragment]:
-        """One piece a leaf."""
-        return [_Fragment(self, task) for task in self._tasks]
+        """The leaves in a few runs, each read one leaf after the other, so that few are open at a time."""
+        runs = max(1, min(_RUNS, len(self._tasks)))
+        return [_Fragment(self, self._tasks[at::runs]) for at in range(runs)]
 
-    def scanned(self, task: LeafTask, columns: Sequence[str] | None) -> _Scanner:
-        """Some columns of one leaf."""
+    def scanned(self, tasks: Sequence[LeafTask], columns: Sequence[str] | None) -> _Scanner:
+        """Some columns of a run of leaves, read on a thread of its own: DataFusion's may not call DataFusion again."""
         wanted = self._projected(columns)
         names = tuple(self._columns[int(name[1:])] for name in wanted.names)
-        rows = leaf.read(replace(task, columns=names))
-        return _Scanner(wanted, (_stored(batch, wanted) for batch in rows))
+        run = Ahead(lambda: self._rows(tasks, names, wanted))
+        self._runs.append(run)
+        return _Scanner(wanted, run)
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why reading failed, if it did: DataFusion only passes on the words."""
+        return next((run.error for run in self._runs if run.error is not None), None)
+
+    def close(self) -> None:
+        """Stop reading, whoever still waits for rows."""
+        for run in self._runs:
+            run.close()
+
+    def _rows(self, tasks: Sequence[LeafTask], names: tuple[str, ...], wanted: pa.Schema) -> Iterator[Any]:
+        keys = [(names.index(name), kind) for name, kind in self._keys] if self._part.of > 1 else []
+        for task in tasks:
+            for read in leaf.read(replace(task, columns=names)):
+                batch = self._part.rows(read, keys)
+                for at in range(0, batch.num_rows, self._batch_rows):
+                    yield _stored(batch.slice(at, self._batch_rows), wanted)
 
     def _projected(self, columns: Sequence[str] | None) -> pa.Schema:
         return self._plain if columns is None else pa.schema([self._plain.field(name) for name in columns])
 
 
+class Ahead:
+    """Batches read by a thread of its own, a few before they are asked for, until one side closes it."""
+
+    def __init__(self, read: Callable[[], Iterator[Any]]) -> None:
+        self.error: BaseException | None = None
+        self._read = read
+        self._held: queue.Queue[Any] = queue.Queue(maxsize=_HELD_BATCHES)
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="lancepart-read", daemon=True)
+
+    def __iter__(self) -> Iterator[Any]:
+        self._thread.start()
+        while not self._closed.is_set():
+            try:
+                item = self._held.get(timeout=_PATIENCE)
+            except queue.Empty:
+                continue
+            if item is _END:
+                return
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+
+    def close(self) -> None:
+        """End the thread."""
+        self._closed.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _work(self) -> None:
+        try:
+            if all(_put(self._held, batch, self._closed) for batch in self._read()):
+                _put(self._held, _END, self._closed)
+        except BaseException as error:
+            self.error = error
+            _put(self._held, error, self._closed)
+
+
+def _put(held: queue.Queue[Any], item: Any, closed: threading.Event) -> bool:
+    """Wait for room; False once nobody takes anything any more."""
+    while not closed.is_set():
+        try:
+            held.put(item, timeout=_PATIENCE)
+            return True
+        except queue.Full:
+            continue
+    return False
+
+
 class _Fragment:
-    def __init__(self, source: LeafSource, task: LeafTask) -> None:
-        self._source, self._task = source, task
+    def __init__(self, source: LeafSource, tasks: Sequence[LeafTask]) -> None:
+        self._source, self._tasks = source, tasks
 
     def scanner(self, schema: Any = None, columns: Sequence[str] | None = None, **_: Any) -> _Scanner:
-        return self._source.scanned(self._task, columns)
+        return self._source.scanned(self._tasks, columns)
 
 
 class _Scanner:
@@ -86,21 +173,12 @@ def as_they_come(tasks: Sequence[Task], read: Callable[[Task], Iterator[Any]], t
     held: queue.Queue[Any] = queue.Queue(maxsize=_HELD_BATCHES * threads)
     stopped = threading.Event()
 
-    def put(item: Any) -> bool:
-        while not stopped.is_set():
-            try:
-                held.put(item, timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
     def work(task: Task) -> None:
         try:
-            if not stopped.is_set() and all(put(batch) for batch in read(task)):
-                put(_END)
+            if not stopped.is_set() and all(_put(held, batch, stopped) for batch in read(task)):
+                _put(held, _END, stopped)
         except BaseException as error:
-            put(error)
+            _put(held, error, stopped)
 
     with ThreadPoolExecutor(threads) as pool:
         try:

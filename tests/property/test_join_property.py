@@ -156,7 +156,7 @@ def _filters(draw: Any, on: list[str], how: str, left: Any) -> str | None:
 
 
 @given(data=st.data(), sides=pairs_of_tables())
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_a_join_is_that_of_all_rows(data: Any, sides: Any) -> None:
     on = data.draw(st.sampled_from([["a"], ["b"], ["a", "b"], ["b", "a"]]))
     how = data.draw(st.sampled_from([*HOWS]))

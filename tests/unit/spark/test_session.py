@@ -22,7 +22,9 @@ class Builder:
         return self
 
 
-def test_a_builder_gets_the_jar_and_the_python() -> None:
+def test_a_builder_gets_the_jar_and_the_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+
     options = lp.spark.configure(Builder())._options
 
     assert options["spark.jars"] == jar()
@@ -30,11 +32,12 @@ def test_a_builder_gets_the_jar_and_the_python() -> None:
     assert options[CATALOG] == "io.lancepart.spark.PathCatalog"
 
 
-def test_other_extensions_stay() -> None:
-    builder = Builder(spark__sql__extensions="org.other.Extensions")
+def test_other_jars_and_extensions_stay() -> None:
+    builder = Builder(spark__sql__extensions="org.other.Extensions", spark__jars="other.jar")
 
     lp.spark.configure(lp.spark.configure(builder))
 
+    assert builder._options["spark.jars"] == f"other.jar,{jar()}"
     assert builder._options["spark.sql.extensions"] == "org.other.Extensions,io.lancepart.spark.Extensions"
 
 

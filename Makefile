@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml requirements.txt
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
 
-$(JAR): $(JAVA) $(STAMP)
+$(JAR): $(JAVA) | $(STAMP)
 	$(BIN)/python jvm/build.py
 
 setup: $(STAMP) $(JAR)  ## Make .venv with the package installed editable

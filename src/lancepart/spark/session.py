@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
 from lancepart.errors import UnsupportedOperationError
 
 CATALOG = "spark.sql.catalog.lancepart"
+_JARS, _EXTENSIONS = _SHARED = ("spark.jars", "spark.sql.extensions")
+_EXTENSION = "io.lancepart.spark.Extensions"
 _BUCKETING = "spark.sql.sources.v2.bucketing"
 _SQL = {
     CATALOG: "io.lancepart.spark.PathCatalog",
@@ -25,10 +28,9 @@ _SQL = {
 
 def session(master: str = "local[*]", *, warehouse: str | None = None, **conf: Any) -> Any:
     """A Spark session that reads partitioned tables; ``conf`` are further settings, under their full names."""
-    builder = configure(_pyspark().SparkSession.builder.master(master), warehouse=warehouse)
-    for key, value in conf.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    builder = _with(_pyspark().SparkSession.builder.master(master), conf)
+    builder = configure(builder, warehouse=warehouse)
+    return _with(builder, {key: value for key, value in conf.items() if key not in _SHARED}).getOrCreate()
 
 
 def configure(builder: Any, *, warehouse: str | None = None) -> Any:
@@ -38,10 +40,10 @@ def configure(builder: Any, *, warehouse: str | None = None) -> Any:
     """
     if warehouse is not None:
         raise UnsupportedOperationError("a warehouse is not supported yet: read tables by their path")
-    settings = _SQL if _is_remote(builder) else _SQL | _static() | _extensions(builder)
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    return builder
+    if _is_remote(builder):
+        return _with(builder, _SQL)
+    shared = {_JARS: _beside(builder, _JARS, jar()), _EXTENSIONS: _beside(builder, _EXTENSIONS, _EXTENSION)}
+    return _with(builder, _SQL | _workers() | shared)
 
 
 def jar() -> str:
@@ -54,22 +56,26 @@ def jar() -> str:
     return str(path)
 
 
-def _static() -> dict[str, str]:
-    """What only a new application can be told."""
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+def _workers() -> dict[str, str]:
+    """The workers' Python: the one that the user chose, or the one that runs here."""
+    python = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return {
-        "spark.jars": jar(),
-        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.python": python,
         "spark.pyspark.driver.python": sys.executable,
         "spark.python.unix.domain.socket.enabled": "true",
     }
 
 
-def _extensions(builder: Any) -> dict[str, str]:
-    """Our extension beside those that the builder has already."""
-    own, key = "io.lancepart.spark.Extensions", "spark.sql.extensions"
+def _with(builder: Any, settings: Mapping[str, Any]) -> Any:
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder
+
+
+def _beside(builder: Any, key: str, own: str) -> str:
+    """Our own part of a setting, after what the builder has there already."""
     others = [each for each in str(_options(builder).get(key) or "").split(",") if each not in {"", own}]
-    return {key: ",".join([*others, own])}
+    return ",".join([*others, own])
 
 
 def _options(builder: Any) -> dict[str, Any]:

@@ -10,11 +10,14 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.catalog import DirectoryNamespace
+from lancepart.commit import hive
 from lancepart.commit import transaction as commits
+from lancepart.commit.hive import HiveWrite
 from lancepart.commit.transaction import SNAPSHOT, Transaction
 from lancepart.errors import UnsupportedOperationError
-from lancepart.layout import create, evolution
-from lancepart.layout.metadata import STRONG, TableMetadata
+from lancepart.layout import create, evolution, opening
+from lancepart.layout.hivetree import TreeManifest
+from lancepart.layout.metadata import HIVE, MANIFEST, STRONG, TableMetadata
 from lancepart.maintain.changes import changes as find_changes
 from lancepart.maintain.inspect import Inspect
 from lancepart.maintain.maintenance import Maintenance
@@ -47,8 +50,10 @@ def create_table(
     >>> table.scan("country = 'FR'").to_arrow().to_pylist()
     [{'id': 2, 'country': 'FR'}]
     """
-    if layout != "manifest":
-        raise UnsupportedOperationError(f"layout {layout!r} is not supported: use 'manifest'")
+    if layout not in (MANIFEST, HIVE):
+        raise UnsupportedOperationError(f"layout {layout!r} is not supported: use {MANIFEST!r} or {HIVE!r}")
+    if layout == HIVE:
+        return PartitionedTable(opening.create_hive(Root.parse(root, storage_options), schema, partition_by))
     manifest = Manifest(Root.parse(root, storage_options))
     create.create(manifest, schema, partition_by, transactions=transactions)
     return PartitionedTable(manifest)
@@ -61,10 +66,13 @@ def open_table(
     version: int | str | datetime | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> PartitionedTable:
-    """Open a partitioned table, as it is now or as it was at a snapshot: its number, a tag, or a moment."""
-    if namespace:
-        raise UnsupportedOperationError("a namespace path belongs to the Hive-style layout, which is not supported yet")
-    manifest = Manifest(Root.parse(root, storage_options))
+    """Open a partitioned table, as it is now or as it was at a snapshot: its number, a tag, or a moment.
+
+    Whichever layout it has; ``namespace`` is the path of a Hive-style table inside a larger catalog.
+    """
+    manifest = opening.find(Root.parse(root, storage_options), namespace)
+    if version is not None and isinstance(manifest, TreeManifest):
+        raise UnsupportedOperationError("a Hive-style table has no snapshots: open it without a version")
     table = PartitionedTable(manifest, version=history.resolve(manifest, version))
     _ = table.metadata
     return table
@@ -116,15 +124,18 @@ class PartitionedTable:
     @property
     def tags(self) -> Tags:
         """Names for snapshots."""
+        self._refuse_tree("tags")
         return Tags(self._manifest)
 
     @property
     def maintenance(self) -> Maintenance:
         """Upkeep."""
+        self._require_current("maintenance")
         return Maintenance(self._manifest)
 
     def changes(self, since: int | str | datetime, until: int | str | datetime | None = None) -> pa.Table:
         """The rows inserted and deleted after one snapshot up to another, told apart by the column ``_change``."""
+        self._require_current("changes")
         return find_changes(self._manifest, since, until)
 
     @property
@@ -134,33 +145,37 @@ class PartitionedTable:
 
     def append(self, data: Any) -> int | None:
         """Add rows in one atomic commit; the new snapshot's version (in weak mode ``None``, and not atomic)."""
-        return self._perform("append", lambda transaction: transaction.append(data))
+        return self._perform("append", lambda work: work.append(data))
 
     def overwrite(self, data: Any, where: str | None = None) -> int | None:
         """Replace exactly the partitions that the data touches or, with ``where``, exactly the rows that match it."""
         kept = rereadable(data)
-        return self._perform("overwrite", lambda transaction: transaction.overwrite(kept, where))
+        return self._perform("overwrite", lambda work: work.overwrite(kept, where))
 
     def delete(self, where: str) -> int | None:
         """Remove the rows that match."""
-        return self._perform("delete", lambda transaction: transaction.delete(where))
+        return self._perform("delete", lambda work: work.delete(where))
 
     def update(self, set: Mapping[str, str], where: str | None = None) -> int | None:
         """Set columns to SQL expressions in the rows that match; a row whose partition changes moves."""
-        return self._perform("update", lambda transaction: transaction.update(set, where))
+        return self._perform("update", lambda work: work.update(set, where))
 
     def upsert(self, data: Any, on: Sequence[str]) -> int | None:
         """Replace the rows that have the same key, and add the others."""
         kept = rereadable(data)
-        return self._perform("upsert", lambda transaction: transaction.upsert(kept, on))
+        return self._perform("upsert", lambda work: work.upsert(kept, on))
 
     def transaction(self, isolation: str = SNAPSHOT) -> Transaction:
         """Several changes as one commit: ``with table.transaction() as tx:``."""
         self._refuse_past()
+        self._refuse_tree("transaction")
         return Transaction(manifest=self._manifest, isolation=isolation)
 
-    def _perform(self, operation: str, action: Callable[[Transaction], None]) -> int | None:
+    def _perform(self, operation: str, action: Callable[[Transaction | HiveWrite], None]) -> int | None:
         self._refuse_past()
+        if isinstance(self._manifest, TreeManifest):
+            hive.perform(self._manifest, action)
+            return None
         return commits.perform(self._manifest, operation, action)
 
     def scan(self, where: str | None = None, columns: Sequence[str] | None = None, limit: int | None = None) -> Scan:
@@ -172,6 +187,7 @@ class PartitionedTable:
     def update_spec(self, partition_by: Partitioning) -> PartitionSpec:
         """Partition new rows differently; old ones stay where they are."""
         self._refuse_past()
+        self._require_current("update_spec")
         return create.change(self._manifest, lambda old: create.new_spec(old, partition_by)).spec
 
     def add_column(self, field: pa.Field) -> None:
@@ -192,12 +208,24 @@ class PartitionedTable:
 
     def _evolve(self, step: Any) -> None:
         self._refuse_past()
+        self._require_current("a change of the schema")
         create.change(self._manifest, step)
 
     def _refuse_past(self) -> None:
         if self._version is not None:
             raise UnsupportedOperationError(
                 f"the table is open at snapshot {self._version}: open it without a version to write"
+            )
+
+    def _refuse_tree(self, what: str) -> None:
+        if isinstance(self._manifest, TreeManifest):
+            raise UnsupportedOperationError(f"{what}: a Hive-style table has no snapshots; lancepart.upgrade makes one")
+
+    def _require_current(self, what: str) -> None:
+        layout = self.metadata.layout
+        if layout != MANIFEST:
+            raise UnsupportedOperationError(
+                f"{what} needs the current layout, and the table has the older {layout!r}: use lancepart.upgrade first"
             )
 
     def __repr__(self) -> str:

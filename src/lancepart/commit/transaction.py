@@ -19,7 +19,8 @@ from lancepart.commit.reads import Read, refuse_changed
 from lancepart.commit.work import StaleReadError, Work
 from lancepart.errors import InvalidInputError, LanceNamespaceError, UnsupportedOperationError
 from lancepart.layout import create
-from lancepart.layout.leaves import DATASET, Leaf, Stats, as_leaves, candidates, partition_column
+from lancepart.layout.layouts import as_leaves, candidates
+from lancepart.layout.leaves import DATASET, Leaf, Stats, partition_column
 from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.model.ids import leaf_location, object_id, partition_name
 from lancepart.model.predicate import Predicate

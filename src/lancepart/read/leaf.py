@@ -11,11 +11,13 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 from lancepart.errors import InvalidTableStateError
-from lancepart.layout.columns import AS_BYTES, Matching, to_table_columns
+from lancepart.layout.columns import AS_BYTES, Matching, constant, to_table_columns
+from lancepart.layout.layouts import match
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
-from lancepart.model.predicate import Predicate
+from lancepart.model.predicate import Constant, Predicate
 from lancepart.model.schema import field_id
+from lancepart.read import constants
 from lancepart.read.asked import asked_of_lance
 from lancepart.storage import leafdata
 from lancepart.storage.root import Root
@@ -38,9 +40,12 @@ class LeafTask:
 
 def read(task: LeafTask) -> Iterator[Any]:
     """The matching rows of a leaf, in the table's columns, batch by batch."""
+    if (settled := _settled(task)) is None:
+        return
+    task = settled
     handle = _open(task)
     shape = leafdata.shape_of(handle)
-    matching = Matching.of(shape.schema, shape.native_ids)
+    matching = match(shape, task.metadata, task.leaf)
     pushed, residual = _pushed(task, matching)
     shown = _fields(task.metadata, _needed(task, residual))
     names = [name for field in shown if (name := matching.names.get(field_id(field) or 0)) is not None]
@@ -55,9 +60,12 @@ def read(task: LeafTask) -> Iterator[Any]:
 
 def matching_addresses(task: LeafTask) -> Any:
     """Where in a leaf the rows stand that match."""
+    if (settled := _settled(task)) is None:
+        return np.array([], dtype=np.uint64)
+    task = settled
     handle = _open(task)
     shape = leafdata.shape_of(handle)
-    matching = Matching.of(shape.schema, shape.native_ids)
+    matching = match(shape, task.metadata, task.leaf)
     pushed, residual = _pushed(task, matching)
     if residual is None:
         with storage_errors(f"search the leaf at {task.leaf.location!r}", task.root):
@@ -68,9 +76,12 @@ def matching_addresses(task: LeafTask) -> Any:
 
 def with_addresses(task: LeafTask) -> Iterator[Any]:
     """The matching rows of a leaf, each with the place where it stands in a column of its own."""
+    if (settled := _settled(task)) is None:
+        return
+    task = settled
     handle = _open(task)
     shape = leafdata.shape_of(handle)
-    matching = Matching.of(shape.schema, shape.native_ids)
+    matching = match(shape, task.metadata, task.leaf)
     pushed, residual = _pushed(task, matching)
     shown = _fields(task.metadata, _needed(task, residual))
     names = [name for field in shown if (name := matching.names.get(field_id(field) or 0)) is not None]
@@ -85,18 +96,35 @@ def with_addresses(task: LeafTask) -> Iterator[Any]:
 def physical_column(task: LeafTask, number: int | None) -> str | None:
     """What a leaf calls a column of the table, if it has it."""
     shape = leafdata.shape_of(_open(task))
-    return Matching.of(shape.schema, shape.native_ids).names.get(number) if number is not None else None
+    return match(shape, task.metadata, task.leaf).names.get(number) if number is not None else None
 
 
 def count(task: LeafTask) -> int:
     """How many rows of a leaf match."""
+    if (settled := _settled(task)) is None:
+        return 0
+    task = settled
     handle = _open(task)
     shape = leafdata.shape_of(handle)
-    pushed, residual = _pushed(task, Matching.of(shape.schema, shape.native_ids))
+    pushed, residual = _pushed(task, match(shape, task.metadata, task.leaf))
     if residual is None:
         with storage_errors(f"count rows of the leaf at {task.leaf.location!r}", task.root):
             return int(handle.count_rows(filter=pushed))
     return sum(batch.num_rows for batch in read(replace(task, columns=(), limit=None)))
+
+
+def _settled(task: LeafTask) -> LeafTask | None:
+    """The task with its filter answered as far as the leaf's path can; None when no row matches."""
+    if task.predicate is None or not task.leaf.constants:
+        return task
+    columns = {}
+    for number, value in task.leaf.constants:
+        field = task.metadata.columns[number]
+        columns[field.name] = constant(value, field.type, 1)
+    left = constants.settled(task.predicate, columns)
+    if isinstance(left, Constant):
+        return replace(task, predicate=None) if left.value is True else None
+    return replace(task, predicate=left)
 
 
 def _open(task: LeafTask) -> Any:

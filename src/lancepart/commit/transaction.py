@@ -251,6 +251,8 @@ class Transaction:
 
     def _plan(self, changed: list[Work], fence: str | None, snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
         now = create.load(self.manifest, snapshot)
+        if now.layout != self.metadata.layout:
+            raise StaleReadError("the table's layout was upgraded by another writer")
         if self.fenced and rows.fence_value(snapshot, self.metadata) != fence:
             raise StaleReadError("another writer changed what this one depends on")
         if self.needs is not None:

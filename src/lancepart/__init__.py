@@ -3,7 +3,7 @@
 from lancepart import errors
 from lancepart.catalog import DirectoryNamespace
 from lancepart.model.spec import PartitionField, PartitionSpec
-from lancepart.table import PartitionedTable, create_table, open_table
+from lancepart.table import PartitionedTable, create_table, open_table, upgrade
 
 __all__ = [
     "DirectoryNamespace",
@@ -13,4 +13,5 @@ __all__ = [
     "create_table",
     "errors",
     "open_table",
+    "upgrade",
 ]

@@ -18,6 +18,7 @@ from lancepart.errors import UnsupportedOperationError
 from lancepart.layout import create, evolution, opening
 from lancepart.layout.hivetree import TreeManifest
 from lancepart.layout.metadata import HIVE, MANIFEST, STRONG, TableMetadata
+from lancepart.maintain import upgrade as upgrades
 from lancepart.maintain.changes import changes as find_changes
 from lancepart.maintain.inspect import Inspect
 from lancepart.maintain.maintenance import Maintenance
@@ -76,6 +77,22 @@ def open_table(
     table = PartitionedTable(manifest, version=history.resolve(manifest, version))
     _ = table.metadata
     return table
+
+
+def upgrade(
+    root: str | os.PathLike[str],
+    *,
+    namespace: Sequence[str] = (),
+    spark: Any = None,
+    remove_old: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> PartitionedTable:
+    """Turn the two older layouts into the current one; a call that was killed is gone on with by the next.
+
+    The old tree stays until a call says ``remove_old=True``.
+    """
+    parsed = Root.parse(root, storage_options)
+    return PartitionedTable(upgrades.upgrade(parsed, namespace, spark=spark, remove_old=remove_old))
 
 
 class PartitionedTable:

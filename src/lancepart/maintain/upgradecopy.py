@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from lancepart.commit.leaves import stage_new_rows
 from lancepart.layout.columns import leaf_schema
 from lancepart.layout.hivetree import TreeManifest, TreeSnapshot, tree_leaves
 from lancepart.layout.leaves import DATASET, Leaf
@@ -144,8 +143,9 @@ def _stage(
 def _piece(part: Part, target: Root, metadata: TableMetadata, identifier: str) -> Piece:
     expected = fingerprint([part.rows])
     location = leaf_location(identifier, _object_id(metadata, part.key))
-    _, written = stage_new_rows(target, metadata, location, part.rows)
-    return Piece(key=part.key, values=part.values, fragments=written.items, expected=expected)
+    schema = leaf_schema(metadata.schema)
+    written = staged.write(target, location, part.rows.rename_columns(schema.names).cast(schema))
+    return Piece(key=part.key, values=part.values, fragments=written, expected=expected)
 
 
 def _object_id(metadata: TableMetadata, key: tuple[str, ...]) -> str:

@@ -211,9 +211,7 @@ def tidy(manifest: Manifest) -> None:
     """Remove what an upgrade noted down for itself."""
     if STATE in manifest.snapshot().properties:
         manifest.set_properties({STATE: None})
-    files = Files(manifest.root)
-    if not files.is_empty(WORK):
-        files.delete_directory(WORK)
+    Files(manifest.root).delete_directory(WORK)
 
 
 def remove_old(root: Root, namespace: Sequence[str]) -> None:

@@ -84,10 +84,11 @@ def _act(root: str, namespace: tuple[str, ...], kill: Kill | None, line: Connect
             done[0] += 1
             if due and not kill.after:
                 os.kill(os.getpid(), signal.SIGKILL)
-            result = effect(*arguments, **options)
-            if due:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return result
+            try:
+                return effect(*arguments, **options)
+            finally:
+                if due:
+                    os.kill(os.getpid(), signal.SIGKILL)
 
         return call
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,9 +21,10 @@ from lancepart.model import hivepath
 from lancepart.model.ids import object_id
 from lancepart.storage import leafdata
 from lancepart.storage.dataset import create_dataset
+from lancepart.storage.manifest import RETRY_SECONDS
 from lancepart.storage.rows import NAMESPACE, TABLE, Change, Row, now
 from lancepart.storage.snapshot import Snapshot
-from lancepart.storage.translate import ExistsError
+from lancepart.storage.translate import ExistsError, MissingError
 from lancepart.write.route import Part
 
 _LONGEST_NAME = 240
@@ -55,30 +58,40 @@ class Leaves:
             self._append(leaf.object_id, leaf.location, part)
             return None
         made = self._made(part)
-        try:
-            create_dataset(self.manifest.root, made.location, self._stored(part.rows))
-            self.changed.append(object_id(made.path))
-        except ExistsError:
-            self._append(object_id(made.path), made.location, part)
+        self._create(made, part, lambda: self._append(object_id(made.path), made.location, part))
         return made
 
     def replace(self, part: Part) -> Made | None:
         """Put rows in the place of all that their leaf holds, in one commit."""
         leaf = self._known.get(part.key)
-        made = self._made(part) if leaf is None else None
-        location = leaf.location if leaf is not None else made.location  # type: ignore[union-attr]
-        identifier = leaf.object_id if leaf is not None else object_id(made.path)  # type: ignore[union-attr]
-        rows = self._stored(part.rows)
-        if made is not None:
+        if leaf is not None:
+            self._rewrite(leaf.object_id, leaf.location, part)
+            return None
+        made = self._made(part)
+        self._create(made, part, lambda: self._rewrite(object_id(made.path), made.location, part))
+        return made
+
+    def _create(self, made: Made, part: Part, otherwise: Callable[[], None]) -> None:
+        """Make a leaf, or do something else with the one that another writer made, or is just making."""
+        deadline = time.monotonic() + RETRY_SECONDS
+        while True:
             try:
-                create_dataset(self.manifest.root, location, rows)
-                self.changed.append(identifier)
-                return made
+                create_dataset(self.manifest.root, made.location, self._stored(part.rows))
+                self.changed.append(object_id(made.path))
+                return
             except ExistsError:
                 pass
-        leafdata.rewrite(self.manifest.root, location, rows.to_reader(), base=None)
+            try:
+                otherwise()
+                return
+            except MissingError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(random.uniform(0, 0.05))
+
+    def _rewrite(self, identifier: str, location: str, part: Part) -> None:
+        leafdata.rewrite(self.manifest.root, location, self._stored(part.rows).to_reader(), base=None)
         self.changed.append(identifier)
-        return made
 
     def _append(self, identifier: str, location: str, part: Part) -> None:
         root = self.manifest.root

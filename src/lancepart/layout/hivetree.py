@@ -65,8 +65,8 @@ class TreeSnapshot(Snapshot):
             return _tree(metadata, keys, found, "$".join(self.namespace))
         schema, columns = hive.from_properties(self.table_properties)
         metadata = hive.as_metadata(schema, columns)
-        found = self._registered() or list(_listed(self.root, self.namespace))
-        return _tree(metadata, tuple(column.key for column in columns), found, "$".join(self.namespace))
+        keys = tuple(column.key for column in columns)
+        return _tree(metadata, keys, self._registered(), "$".join(self.namespace))
 
     @property
     def table_properties(self) -> dict[str, str]:
@@ -80,7 +80,11 @@ class TreeSnapshot(Snapshot):
         assert rows is not None
         cut = len(prefix) + 1 if prefix else 0
         pairs = zip(rows.column("object_id").to_pylist(), rows.column("location").to_pylist(), strict=True)
-        return sorted((path[cut:], location) for path, location in pairs if "=" in path[cut:])
+        found = {path[cut:]: location for path, location in pairs if "=" in path[cut:]}
+        lost = [path for path, location in found.items() if location is None]
+        if lost:
+            raise InvalidTableStateError(f"leaf {lost[0]!r} has no location in __manifest")
+        return sorted(found.items())
 
 
 class TreeManifest(Manifest):

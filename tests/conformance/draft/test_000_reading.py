@@ -11,7 +11,7 @@ import pytest
 from lance_namespace import DescribeNamespaceRequest
 
 import lancepart as lp
-from lancepart.errors import InvalidTableStateError, UnsupportedOperationError
+from lancepart.errors import CommitConflictError, InvalidInputError, InvalidTableStateError, UnsupportedOperationError
 from tests.conformance.draft import appendix
 from tests.conformance.draft.appendix import DAY, LOCATIONS, V1_LEAF, V2_LEAF, ids
 from tests.support.catalogs import Place
@@ -234,3 +234,26 @@ def test_a_field_with_a_transform_is_not_of_the_draft(local: Place) -> None:
 
     with pytest.raises(InvalidTableStateError, match="partition_spec_v1"):
         lp.open_table(local.root)
+
+
+def test_transactions_that_meet_in_a_leaf_are_rebased_or_refused(local: Place) -> None:
+    table = opened(local)
+    first, second, third = table.transaction(), table.transaction(), table.transaction()
+    first.append(appendix.events((20, DAY, "US")))
+    first.delete("id = 11")
+    second.append(appendix.events((21, DAY, "US")))
+    third.delete("id = 11")
+
+    first.commit()
+    second.commit()
+
+    assert ids(table) == [1, 2, 3, 4, 5, 12, 13, 20, 21]
+    with pytest.raises(CommitConflictError):
+        third.commit()
+
+
+def test_a_leaf_may_not_lie_outside_the_root(local: Place) -> None:
+    table = opened(local, v1={"read_branch": "../../../elsewhere", "read_version": 1})
+
+    with pytest.raises(InvalidInputError, match=r"'\.\.' part"):
+        table.scan("country = 'FR'").to_arrow()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from typing import Any
 
@@ -17,6 +19,7 @@ from lancepart.errors import (
     TableColumnNotFoundError,
     TableSchemaValidationError,
 )
+from lancepart.read import leaf as reading
 from tests.conformance.hive import trees
 from tests.support.catalogs import Place
 
@@ -192,3 +195,39 @@ def test_two_writers_that_make_one_leaf_at_once_both_keep_their_rows(local: Plac
 
     assert trees.ids(lp.open_table(local.root)) == [1, 2]
     assert len(trees.paths(first)) == 1
+
+
+def test_many_writers_at_once_lose_nothing(local: Place) -> None:
+    lp.create_table(local.root, SCHEMA, ["day", "country"], layout="hive")
+
+    def write(number: int) -> None:
+        countries = ("US", "FR", None)
+        lp.open_table(local.root).append(
+            rows(*((number * 10 + at, DAY, land, at) for at, land in enumerate(countries)))
+        )
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, range(8)))
+
+    table = lp.open_table(local.root)
+    assert trees.ids(table) == sorted(number * 10 + at for number in range(8) for at in range(3))
+    assert len(trees.paths(table)) == 3
+
+
+def test_a_plan_can_be_carried_out_elsewhere(table: lp.PartitionedTable) -> None:
+    scan = table.scan("country = 'US' AND x > 1")
+    tasks = pickle.loads(pickle.dumps([scan._task(leaf) for leaf in scan.plan().leaves]))
+
+    found = pa.Table.from_batches([batch for task in tasks for batch in reading.read(task)])
+
+    assert sorted(found["id"].to_pylist()) == [2, 4]
+    assert found.schema == SCHEMA
+
+
+def test_a_location_outside_the_root_is_refused(local: Place) -> None:
+    trees.write_manifest(local.root, ["event_date=2025-12-10/country=US"], trees.EVENT_PROPERTIES)
+    manifest = lance.dataset(f"{local.root}/__manifest")
+    manifest.update({"location": "'../elsewhere.lance'"}, where="object_type = 'table'")
+
+    with pytest.raises(InvalidInputError, match=r"'\.\.' part"):
+        lp.open_table(local.root).scan().to_arrow()

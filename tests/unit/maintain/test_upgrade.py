@@ -253,6 +253,8 @@ def test_branches_and_tags_of_the_draft_are_pinned(local: Place) -> None:
     table.append(appendix.events((20, appendix.DAY, "US")))
 
     assert appendix.ids(table) == [2, 11, 12, 20, 77]
+    report = table.maintenance.remove_orphans(timedelta(days=-1), dry_run=True, progress=False)
+    assert report.changed == 0
 
 
 def test_a_draft_without_read_columns_becomes_a_weak_table(local: Place) -> None:

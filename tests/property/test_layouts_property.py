@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import lance
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,9 +23,15 @@ from lancepart.model.values import logical_type
 from lancepart.storage.rows import SCHEMA as MANIFEST
 from tests.property import strategies as some
 from tests.property.test_table_property import (
+    DATED,
     EXAMPLES,
+    TIMED,
+    TINY,
+    Universe,
     World,
+    asked_of,
     assert_partitions_are_unique,
+    brute_force,
     multiset,
     question,
     schemas,
@@ -144,3 +152,58 @@ def ask(draw: Any, world: World) -> None:
     assert world.table.schema == world.schema
     assert multiset(world.table.scan().to_arrow()) == multiset(world.rows)
     assert world.table.scan().count() == world.rows.num_rows
+
+
+HIVE_UNIVERSES: dict[str, Any] = {
+    "identity": (TINY, ["u"], ["u", "b"]),
+    "truncate": (TINY, ["b", "truncate(u, 16)"], ["u", "b"]),
+    "bucket": (TINY, ["bucket(30, u)", "b"], ["u", "b"]),
+    "hash": (TINY, ["hash(u)"], ["u"]),
+    "month": (DATED, ["year(d)", "month(d)", "b"], ["d", "b"]),
+    "date": (DATED, ["bucket(20, d)", "year(d)"], ["d", "b"]),
+    "hour": (TIMED, ["year(t)", "month(t)", "day(t)", "hour(t)"], ["t"]),
+}
+DRAFT_UNIVERSES: dict[str, Any] = {
+    "identity": (TINY, [("col0", 1, pa.int8())], ["u", "b"]),
+    "truncate": (TINY, [("col0", 2, pa.bool_()), ("col0 - (col0 % 16)", 1, pa.int8())], ["u", "b"]),
+    "md5": (TINY, [("abs(md5_int(col0)) % 30", 1, pa.int64()), ("col0", 2, pa.bool_())], ["u", "b"]),
+    "month": (DATED, [(f"date_part('{part}', col0)", 1, pa.int32()) for part in ("year", "month")], ["d"]),
+}
+
+
+@pytest.fixture(
+    scope="module", params=[("hive", name) for name in HIVE_UNIVERSES] + [("draft", n) for n in DRAFT_UNIVERSES]
+)
+def universe(request: Any, tmp_path_factory: Any) -> tuple[Universe, list[str]]:
+    layout, name = request.param
+    (schema, columns), fields, asked = (HIVE_UNIVERSES if layout == "hive" else DRAFT_UNIVERSES)[name]
+    every = [dict(zip(schema.names, row, strict=True)) for row in product(*columns)]
+    rows = pa.Table.from_pylist(every, schema=schema).add_column(0, "id", [pa.array(range(len(every)), pa.int64())])
+    root = str(tmp_path_factory.mktemp("universe") / "t")
+    if layout == "hive":
+        table = lp.create_table(root, rows.schema, fields, layout="hive")
+    else:
+        made = [
+            PartitionField(field_id=f"f{at}", source_ids=(source,), expression=text, result_type=kind)
+            for at, (text, source, kind) in enumerate(fields)
+        ]
+        write_draft(root, rows.schema, made)
+        table = lp.open_table(root)
+    table.append(rows)
+    leaf_of = {}
+    for leaf in table.scan().plan().leaves:
+        stored = lance.dataset(f"{root}/{leaf.location}", version=leaf.read_version).to_table(columns=["id"])
+        leaf_of |= dict.fromkeys(stored.column("id").to_pylist(), leaf.object_id)
+    return Universe(table=table, rows=rows, leaf_of=leaf_of), asked
+
+
+@settings(max_examples=EXAMPLES)
+@given(data=st.data())
+def test_no_leaf_is_kept_that_could_not_hold_a_match(universe: tuple[Universe, list[str]], data: Any) -> None:
+    world, columns = universe
+    where = data.draw(some.nested(st.one_of([asked_of(column) for column in columns]), depth=2))
+    matches = brute_force(world.rows, where)
+
+    kept = {leaf.object_id for leaf in world.table.scan(where).plan().leaves}
+
+    assert kept == {world.leaf_of[number] for number in matches.column("id").to_pylist()}

@@ -14,10 +14,10 @@ from lancepart.commit import hive
 from lancepart.commit import transaction as commits
 from lancepart.commit.hive import HiveWrite
 from lancepart.commit.transaction import SNAPSHOT, Transaction
-from lancepart.errors import UnsupportedOperationError
+from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create, evolution, opening
 from lancepart.layout.hivetree import TreeManifest
-from lancepart.layout.metadata import HIVE, MANIFEST, STRONG, TableMetadata
+from lancepart.layout.metadata import HIVE, MANIFEST, STRONG, WEAK, TableMetadata
 from lancepart.maintain import upgrade as upgrades
 from lancepart.maintain.changes import changes as find_changes
 from lancepart.maintain.inspect import Inspect
@@ -53,6 +53,8 @@ def create_table(
     """
     if layout not in (MANIFEST, HIVE):
         raise UnsupportedOperationError(f"layout {layout!r} is not supported: use {MANIFEST!r} or {HIVE!r}")
+    if transactions not in (STRONG, WEAK):
+        raise InvalidInputError(f"transactions is {transactions!r}: use {STRONG!r} or {WEAK!r}")
     if layout == HIVE:
         return PartitionedTable(opening.create_hive(Root.parse(root, storage_options), schema, partition_by))
     manifest = Manifest(Root.parse(root, storage_options))

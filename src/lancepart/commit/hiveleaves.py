@@ -140,7 +140,8 @@ class Leaves:
                 for key, (made, _) in fresh.items()
                 if key not in present
             ]
-            return Change(inserts=tuple(inserts)), present
+            above = {row.object_id.rpartition("$")[0] for row in inserts} & set(present)
+            return Change(inserts=tuple(inserts), touches=tuple(sorted(above))), present
 
         present = self.manifest.transact(plan)
         for key, (made, part) in fresh.items():

@@ -71,10 +71,9 @@ class Matching:
     @classmethod
     def by_name(cls, leaf: Any, schema: Any, constants: Mapping[int, Any]) -> Matching:
         """Match a leaf's columns by their names; what the path holds is never taken from the leaf."""
-        wanted = {
-            int(field_id(field) or 0): name for field, name in zip(schema, leaf_schema(schema).names, strict=True)
-        }
-        names = {number: name for number, name in wanted.items() if number not in constants and name in leaf.names}
+        kept = [field for field in schema if field_id(field) not in constants]
+        wanted = zip((int(field_id(field) or 0) for field in kept), leaf_schema(kept).names, strict=True)
+        names = {number: name for number, name in wanted if name in leaf.names}
         types = {number: leaf.field(name).type for number, name in names.items()}
         return cls(names=names, types=types, constants=dict(constants))
 

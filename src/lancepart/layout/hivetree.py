@@ -63,7 +63,10 @@ class TreeSnapshot(Snapshot):
                 raise TableNotFoundError(f"there is no partitioned table at {self.root.uri!r}")
             metadata, keys = inferred(self.root, [path.split("$") for path, _ in found], found[0][1])
             return _tree(metadata, keys, found, "$".join(self.namespace))
-        schema, columns = hive.from_properties(self.table_properties)
+        properties = self.table_properties
+        if not hive.is_hive(properties):
+            raise TableNotFoundError(f"there is no Hive-style table at {self.root.uri!r} any more: open it again")
+        schema, columns = hive.from_properties(properties)
         metadata = hive.as_metadata(schema, columns)
         keys = tuple(column.key for column in columns)
         return _tree(metadata, keys, self._registered(), "$".join(self.namespace))

@@ -127,6 +127,16 @@ def test_names_of_columns_are_escaped_too(local: Place) -> None:
     assert lp.open_table(local.root).scan().to_arrow() == rows
 
 
+def test_names_that_differ_only_once_they_are_escaped_are_told_apart(local: Place) -> None:
+    schema = pa.schema([("id", pa.int64()), ("a.b", pa.string()), ("a%2Eb", pa.string())])
+    table = lp.create_table(local.root, schema, ["a.b"], layout="hive")
+    rows = pa.table({"id": [1], "a.b": ["x"], "a%2Eb": ["y"]}, schema=schema)
+    table.append(rows)
+    table.append(rows)
+
+    assert table.scan().to_arrow() == pa.concat_tables([rows, rows])
+
+
 @pytest.mark.parametrize(
     ("kind", "value", "name"),
     [

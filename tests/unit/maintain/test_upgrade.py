@@ -99,6 +99,17 @@ def test_the_old_tree_stays_until_told_otherwise(local: Place) -> None:
     assert lp.upgrade(local.root, remove_old=True).version == table.version
 
 
+def test_a_handle_of_the_old_tree_says_that_it_is_over(local: Place) -> None:
+    trees.write_events(local.root)
+    old = lp.open_table(local.root)
+    lp.upgrade(local.root)
+
+    with pytest.raises(TableNotFoundError, match="open it again"):
+        old.append([{"id": 7}])
+    with pytest.raises(TableNotFoundError, match="open it again"):
+        old.scan()
+
+
 def test_a_table_inside_a_larger_catalog_gets_a_root_of_its_own(local: Place) -> None:
     path = ("sales", "my_partitioned_table")
     trees.write_events(local.root, namespace=path)

@@ -19,7 +19,7 @@ from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata, without_ids
 from lancepart.model import hivepath
 from lancepart.model.ids import object_id
-from lancepart.storage import leafdata
+from lancepart.storage import leafdata, refs
 from lancepart.storage.dataset import create_dataset
 from lancepart.storage.manifest import RETRY_SECONDS
 from lancepart.storage.rows import NAMESPACE, TABLE, Change, Row, now
@@ -54,22 +54,29 @@ class Leaves:
     def add(self, part: Part) -> Made | None:
         """Add rows to their leaf, which is made if need be."""
         leaf = self._known.get(part.key)
-        if leaf is not None:
+        if leaf is not None and not self._is_declared(leaf):
             self._append(leaf.object_id, leaf.location, part)
             return None
-        made = self._made(part)
+        made = self._made(part) if leaf is None else Made(path=(leaf.object_id,), location=leaf.location)
         self._create(made, part, lambda: self._append(object_id(made.path), made.location, part))
         return made
 
     def replace(self, part: Part) -> Made | None:
         """Put rows in the place of all that their leaf holds, in one commit."""
         leaf = self._known.get(part.key)
-        if leaf is not None:
+        if leaf is not None and not self._is_declared(leaf):
             self._rewrite(leaf.object_id, leaf.location, part)
             return None
-        made = self._made(part)
+        made = self._made(part) if leaf is None else Made(path=(leaf.object_id,), location=leaf.location)
         self._create(made, part, lambda: self._rewrite(object_id(made.path), made.location, part))
         return made
+
+    def _is_declared(self, leaf: Leaf) -> bool:
+        try:
+            leafdata.open_leaf(self.manifest.root, leaf.location, None)
+        except MissingError:
+            return refs.is_declared(self.manifest.root, leaf.location)
+        return False
 
     def _create(self, made: Made, part: Part, otherwise: Callable[[], None]) -> None:
         """Make a leaf, or do something else with the one that another writer made, or is just making."""

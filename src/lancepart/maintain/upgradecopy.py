@@ -22,6 +22,7 @@ from lancepart.read.leaf import LeafTask
 from lancepart.storage import leafdata, refs, staged
 from lancepart.storage.files import Files
 from lancepart.storage.root import Root
+from lancepart.storage.translate import MissingError
 from lancepart.write.conform import CHUNK_ROWS
 from lancepart.write.route import Part, route
 
@@ -89,7 +90,17 @@ class Partition:
 def leaf_versions(root: Root, snapshot: TreeSnapshot) -> dict[str, int]:
     """The latest version of each leaf of a tree."""
     found = tree_leaves(snapshot.tree, snapshot.tree.leaves)
-    return {leaf.object_id: refs.latest(root, leaf.location) for leaf in found}
+    return {leaf.object_id: _latest(root, leaf) for leaf in found}
+
+
+def _latest(root: Root, leaf: Leaf) -> int:
+    """The latest version of a leaf, 0 for one that was only declared."""
+    try:
+        return refs.latest(root, leaf.location)
+    except MissingError:
+        if refs.is_declared(root, leaf.location):
+            return 0
+        raise
 
 
 def copied(
@@ -100,7 +111,7 @@ def copied(
     copies = []
     for leaf in tree_leaves(snapshot.tree, snapshot.tree.leaves):
         note = f"{work}/{hashlib.sha256(leaf.object_id.encode()).hexdigest()[:32]}.json"
-        version = refs.latest(tree.root, leaf.location)
+        version = _latest(tree.root, leaf)
         copy = Copy.loads(files.read(note)) if files.exists(note) else None
         if copy is None or copy.version != version:
             pinned = replace(leaf, read_version=version)

@@ -14,12 +14,12 @@ from lancepart.errors import InvalidTableStateError
 from lancepart.layout.columns import AS_BYTES, Matching, constant, to_table_columns
 from lancepart.layout.layouts import match
 from lancepart.layout.leaves import Leaf
-from lancepart.layout.metadata import TableMetadata
+from lancepart.layout.metadata import HIVE, TableMetadata
 from lancepart.model.predicate import Constant, Predicate
 from lancepart.model.schema import field_id
 from lancepart.read import constants
 from lancepart.read.asked import asked_of_lance
-from lancepart.storage import leafdata
+from lancepart.storage import leafdata, refs
 from lancepart.storage.root import Root
 from lancepart.storage.translate import MissingError, storage_errors
 
@@ -40,10 +40,9 @@ class LeafTask:
 
 def read(task: LeafTask) -> Iterator[Any]:
     """The matching rows of a leaf, in the table's columns, batch by batch."""
-    if (settled := _settled(task)) is None:
+    if (begun := _begun(task)) is None:
         return
-    task = settled
-    handle = _open(task)
+    task, handle = begun
     shape = leafdata.shape_of(handle)
     matching = match(shape, task.metadata, task.leaf)
     pushed, residual = _pushed(task, matching)
@@ -60,10 +59,9 @@ def read(task: LeafTask) -> Iterator[Any]:
 
 def matching_addresses(task: LeafTask) -> Any:
     """Where in a leaf the rows stand that match."""
-    if (settled := _settled(task)) is None:
+    if (begun := _begun(task)) is None:
         return np.array([], dtype=np.uint64)
-    task = settled
-    handle = _open(task)
+    task, handle = begun
     shape = leafdata.shape_of(handle)
     matching = match(shape, task.metadata, task.leaf)
     pushed, residual = _pushed(task, matching)
@@ -76,10 +74,9 @@ def matching_addresses(task: LeafTask) -> Any:
 
 def with_addresses(task: LeafTask) -> Iterator[Any]:
     """The matching rows of a leaf, each with the place where it stands in a column of its own."""
-    if (settled := _settled(task)) is None:
+    if (begun := _begun(task)) is None:
         return
-    task = settled
-    handle = _open(task)
+    task, handle = begun
     shape = leafdata.shape_of(handle)
     matching = match(shape, task.metadata, task.leaf)
     pushed, residual = _pushed(task, matching)
@@ -101,16 +98,31 @@ def physical_column(task: LeafTask, number: int | None) -> str | None:
 
 def count(task: LeafTask) -> int:
     """How many rows of a leaf match."""
-    if (settled := _settled(task)) is None:
+    if (begun := _begun(task)) is None:
         return 0
-    task = settled
-    handle = _open(task)
+    task, handle = begun
     shape = leafdata.shape_of(handle)
     pushed, residual = _pushed(task, match(shape, task.metadata, task.leaf))
     if residual is None:
         with storage_errors(f"count rows of the leaf at {task.leaf.location!r}", task.root):
             return int(handle.count_rows(filter=pushed))
     return sum(batch.num_rows for batch in read(replace(task, columns=(), limit=None)))
+
+
+def _begun(task: LeafTask) -> tuple[LeafTask, Any] | None:
+    """The task with its filter answered by the path, and its leaf opened; None when there is nothing to read.
+
+    A leaf of a Hive-style table that a client of the catalog has only declared has no rows yet.
+    """
+    settled = _settled(task)
+    if settled is None:
+        return None
+    try:
+        return settled, _open(settled)
+    except InvalidTableStateError:
+        if task.metadata.layout == HIVE and refs.is_declared(task.root, task.leaf.location):
+            return None
+        raise
 
 
 def _settled(task: LeafTask) -> LeafTask | None:

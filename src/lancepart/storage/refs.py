@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from lancepart.storage import leafdata
+from lancepart.storage.files import Files
 from lancepart.storage.root import Root
 from lancepart.storage.translate import storage_errors
+
+RESERVED = ".lance-reserved"
 
 _BRANCHES = "tree"
 
@@ -12,6 +15,11 @@ _BRANCHES = "tree"
 def latest(root: Root, location: str) -> int:
     """The latest version of main."""
     return int(leafdata.open_leaf(root, location, None).version)
+
+
+def is_declared(root: Root, location: str) -> bool:
+    """Whether a table was declared, and so far has no version."""
+    return Files(root).exists(f"{location}/{RESERVED}")
 
 
 def tagged(root: Root, location: str, name: str) -> tuple[str | None, int] | None:

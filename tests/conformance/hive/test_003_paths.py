@@ -183,6 +183,21 @@ def test_discovery_follows_what_other_clients_add(local: Place) -> None:
     assert table.scan("id = 7").to_arrow()["country"].to_pylist() == ["DE"]
 
 
+def test_a_leaf_that_was_only_declared_has_no_rows_yet(local: Place) -> None:
+    trees.write_events(local.root)
+    catalog = local.catalog()
+    for country in ("DE", "IT"):
+        catalog.declare_table(DeclareTableRequest(id=["event_date=2025-12-11", f"country={country}"]))
+    table = lp.open_table(local.root)
+
+    assert trees.ids(table) == [1, 2, 3, 4, 5, 6]
+    assert table.scan().count() == 6
+    table.append(events((7, NEXT, "DE")))
+    table.delete("country = 'IT'")
+    assert trees.ids(table, "country = 'DE'") == [7]
+    assert trees.ids(lp.upgrade(local.root)) == [1, 2, 3, 4, 5, 6, 7]
+
+
 def test_discovery_is_kept_while_the_manifest_stands_still(local: Place) -> None:
     trees.write_events(local.root)
     manifest = lp.open_table(local.root)._manifest

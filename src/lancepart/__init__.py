@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from lancepart import errors
 from lancepart.catalog import DirectoryNamespace
 from lancepart.model.spec import PartitionField, PartitionSpec
-from lancepart.table import PartitionedTable, create_table, open_table
+from lancepart.table import PartitionedTable, create_table, open_table, upgrade
 
 if TYPE_CHECKING:
     from lancepart import spark
@@ -21,6 +21,7 @@ __all__ = [
     "errors",
     "open_table",
     "spark",
+    "upgrade",
 ]
 
 

@@ -10,13 +10,16 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.catalog import DirectoryNamespace
-from lancepart.commit import staged
+from lancepart.commit import hive, staged
 from lancepart.commit import transaction as commits
+from lancepart.commit.hive import HiveWrite
 from lancepart.commit.once import Once
 from lancepart.commit.transaction import SNAPSHOT, Transaction
-from lancepart.errors import UnsupportedOperationError
-from lancepart.layout import create, evolution
-from lancepart.layout.metadata import STRONG, TableMetadata
+from lancepart.errors import InvalidInputError, UnsupportedOperationError
+from lancepart.layout import create, evolution, opening
+from lancepart.layout.hivetree import TreeManifest
+from lancepart.layout.metadata import HIVE, MANIFEST, STRONG, WEAK, TableMetadata
+from lancepart.maintain import upgrade as upgrades
 from lancepart.maintain.changes import changes as find_changes
 from lancepart.maintain.inspect import Inspect
 from lancepart.maintain.maintenance import Maintenance
@@ -51,8 +54,12 @@ def create_table(
     >>> table.scan("country = 'FR'").to_arrow().to_pylist()
     [{'id': 2, 'country': 'FR'}]
     """
-    if layout != "manifest":
-        raise UnsupportedOperationError(f"layout {layout!r} is not supported: use 'manifest'")
+    if layout not in (MANIFEST, HIVE):
+        raise UnsupportedOperationError(f"layout {layout!r} is not supported: use {MANIFEST!r} or {HIVE!r}")
+    if transactions not in (STRONG, WEAK):
+        raise InvalidInputError(f"transactions is {transactions!r}: use {STRONG!r} or {WEAK!r}")
+    if layout == HIVE:
+        return PartitionedTable(opening.create_hive(Root.parse(root, storage_options), schema, partition_by))
     manifest = Manifest(Root.parse(root, storage_options))
     create.create(manifest, schema, partition_by, transactions=transactions)
     return PartitionedTable(manifest)
@@ -65,13 +72,32 @@ def open_table(
     version: int | str | datetime | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> PartitionedTable:
-    """Open a partitioned table, as it is now or as it was at a snapshot: its number, a tag, or a moment."""
-    if namespace:
-        raise UnsupportedOperationError("a namespace path belongs to the Hive-style layout, which is not supported yet")
-    manifest = Manifest(Root.parse(root, storage_options))
+    """Open a partitioned table, as it is now or as it was at a snapshot: its number, a tag, or a moment.
+
+    Whichever layout it has; ``namespace`` is the path of a Hive-style table inside a larger catalog.
+    """
+    manifest = opening.find(Root.parse(root, storage_options), namespace)
+    if version is not None and isinstance(manifest, TreeManifest):
+        raise UnsupportedOperationError("a Hive-style table has no snapshots: open it without a version")
     table = PartitionedTable(manifest, version=history.resolve(manifest, version))
     _ = table.metadata
     return table
+
+
+def upgrade(
+    root: str | os.PathLike[str],
+    *,
+    namespace: Sequence[str] = (),
+    spark: Any = None,
+    remove_old: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+) -> PartitionedTable:
+    """Turn the two older layouts into the current one; a call that was killed is gone on with by the next.
+
+    The old tree stays until a call says ``remove_old=True``.
+    """
+    parsed = Root.parse(root, storage_options)
+    return PartitionedTable(upgrades.upgrade(parsed, namespace, spark=spark, remove_old=remove_old))
 
 
 class PartitionedTable:
@@ -120,15 +146,18 @@ class PartitionedTable:
     @property
     def tags(self) -> Tags:
         """Names for snapshots."""
+        self._refuse_tree("tags")
         return Tags(self._manifest)
 
     @property
     def maintenance(self) -> Maintenance:
         """Upkeep."""
+        self._require_current("maintenance")
         return Maintenance(self._manifest)
 
     def changes(self, since: int | str | datetime, until: int | str | datetime | None = None) -> pa.Table:
         """The rows inserted and deleted after one snapshot up to another, told apart by the column ``_change``."""
+        self._require_current("changes")
         return find_changes(self._manifest, since, until)
 
     @property
@@ -142,7 +171,7 @@ class PartitionedTable:
         Of all calls with one ``idempotency_key``, whatever they do, only one commits. A Spark DataFrame is written by
         the executors: ``distribution`` says whether its rows are brought together by partition first.
         """
-        if is_spark(data):
+        if self._is_for_executors(data):
             return self._on_spark(data, staged.APPEND, idempotency_key, distribution)
         return self._perform("append", lambda tx: tx.append(data), idempotency_key, again=is_rereadable(data))
 
@@ -155,7 +184,7 @@ class PartitionedTable:
         distribution: str = "auto",
     ) -> int | None:
         """Replace exactly the partitions that the data touches or, with ``where``, exactly the rows that match it."""
-        if is_spark(data):
+        if self._is_for_executors(data):
             mode = staged.OVERWRITE if where is None else staged.WHERE
             return self._on_spark(data, mode, idempotency_key, distribution, where=where)
         again = is_rereadable(data)
@@ -175,7 +204,7 @@ class PartitionedTable:
         self, data: Any, on: Sequence[str], *, idempotency_key: str | None = None, distribution: str = "auto"
     ) -> int | None:
         """Replace the rows that have the same key, and add the others."""
-        if is_spark(data):
+        if self._is_for_executors(data):
             return self._on_spark(data, staged.UPSERT, idempotency_key, distribution, on=on)
         kept = rereadable(data)
         return self._perform("upsert", lambda tx: tx.upsert(kept, on), idempotency_key)
@@ -183,8 +212,13 @@ class PartitionedTable:
     def transaction(self, isolation: str = SNAPSHOT, *, idempotency_key: str | None = None) -> Transaction:
         """Several changes as one commit: ``with table.transaction() as tx:``."""
         self._refuse_past()
+        self._refuse_tree("transaction")
         once = None if idempotency_key is None else Once(key=idempotency_key)
         return Transaction(manifest=self._manifest, isolation=isolation, once=once)
+
+    def _is_for_executors(self, data: Any) -> bool:
+        """Whether Spark's executors write the data; into a Hive-style tree the driver does, leaf by leaf."""
+        return is_spark(data) and not isinstance(self._manifest, TreeManifest)
 
     def _on_spark(self, data: Any, mode: str, key: str | None, distribution: str, **options: Any) -> int | None:
         self._refuse_past()
@@ -194,9 +228,14 @@ class PartitionedTable:
         return staged.commit(self._manifest, job, reports)
 
     def _perform(
-        self, operation: str, action: Callable[[Transaction], None], key: str | None, *, again: bool = True
+        self, operation: str, action: Callable[[Transaction | HiveWrite], None], key: str | None, *, again: bool = True
     ) -> int | None:
         self._refuse_past()
+        if isinstance(self._manifest, TreeManifest):
+            if key is not None:
+                self._refuse_tree("an idempotency key")
+            hive.perform(self._manifest, action)
+            return None
         once = None if key is None else Once(key=key)
         return commits.perform(self._manifest, operation, action, once=once, again=again)
 
@@ -234,6 +273,7 @@ class PartitionedTable:
     def update_spec(self, partition_by: Partitioning) -> PartitionSpec:
         """Partition new rows differently; old ones stay where they are."""
         self._refuse_past()
+        self._require_current("update_spec")
         return create.change(self._manifest, lambda old: create.new_spec(old, partition_by)).spec
 
     def add_column(self, field: pa.Field) -> None:
@@ -254,12 +294,24 @@ class PartitionedTable:
 
     def _evolve(self, step: Any) -> None:
         self._refuse_past()
+        self._require_current("a change of the schema")
         create.change(self._manifest, step)
 
     def _refuse_past(self) -> None:
         if self._version is not None:
             raise UnsupportedOperationError(
                 f"the table is open at snapshot {self._version}: open it without a version to write"
+            )
+
+    def _refuse_tree(self, what: str) -> None:
+        if isinstance(self._manifest, TreeManifest):
+            raise UnsupportedOperationError(f"{what}: a Hive-style table has no snapshots; lancepart.upgrade makes one")
+
+    def _require_current(self, what: str) -> None:
+        layout = self.metadata.layout
+        if layout != MANIFEST:
+            raise UnsupportedOperationError(
+                f"{what} needs the current layout, and the table has the older {layout!r}: use lancepart.upgrade first"
             )
 
     def __repr__(self) -> str:

@@ -11,9 +11,10 @@ from typing import TypeVar
 from lancepart.catalog.context import Catalog
 from lancepart.errors import LanceNamespaceError
 from lancepart.model.versions import DIRECTORY, version_of
+from lancepart.storage import refs
 from lancepart.storage.rows import TABLE, Row
 
-RESERVED = ".lance-reserved"
+RESERVED = refs.RESERVED
 DEREGISTERED = ".lance-deregistered"
 SUFFIX = ".lance"
 

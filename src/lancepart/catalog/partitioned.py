@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from lancepart.errors import LanceNamespaceError
+from lancepart.model import draft
 from lancepart.model.keys import value_texts
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage.snapshot import Snapshot, literal
@@ -22,7 +23,8 @@ def runtime_properties(snapshot: Snapshot, path: Sequence[str]) -> Mapping[str, 
     if len(path) == 1:
         return {"partition_spec": spelled}
     try:
-        fields = PartitionSpec.from_json(spelled).fields
+        array = draft.is_array(spelled)
+        fields = (draft.spec_from_array(1, spelled) if array else PartitionSpec.from_json(spelled)).fields
     except LanceNamespaceError:
         return {}
     if len(path) - 2 >= len(fields):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lancepart.commit.work import Work
 from lancepart.errors import TableVersionNotFoundError
 from lancepart.layout.leaves import partition_column
-from lancepart.layout.metadata import READ_VERSION, TableMetadata
+from lancepart.layout.metadata import DRAFT, READ_BRANCH, READ_TAG, READ_VERSION, TableMetadata
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
@@ -37,6 +37,8 @@ def of_works(transaction: Transaction, snapshot: Snapshot, works: Sequence[Work]
 
 def _of_work(transaction: Transaction, snapshot: Snapshot, work: Work) -> tuple[list[Row], list[Update]]:
     """For one leaf: its row points at the new version, and a row of its own records that version."""
+    if transaction.metadata.layout == DRAFT:
+        return _of_draft_work(transaction, work)
     number = (work.leaf.number if work.leaf is not None else _last_number(snapshot, work.object_id)) + 1
     stats = {"rows": work.stats.rows, "bytes": work.stats.bytes, "fragments": work.stats.fragments}
     record = Row(
@@ -58,6 +60,14 @@ def _of_work(transaction: Transaction, snapshot: Snapshot, work: Work) -> tuple[
         return [leaf_row(transaction.spec, work, details, work.head), record], []
     values = {READ_VERSION.name: work.head, "metadata": dump_metadata(details)}
     return [record], [Update(object_id=work.object_id, values=values)]
+
+
+def _of_draft_work(transaction: Transaction, work: Work) -> tuple[list[Row], list[Update]]:
+    """For one leaf of the draft: its row's read columns, and nothing else."""
+    if work.leaf is None:
+        return [leaf_row(transaction.spec, work, {}, work.head)], []
+    pointer = {READ_VERSION.name: work.head, READ_BRANCH.name: work.leaf.branch, READ_TAG.name: None}
+    return [], [Update(object_id=work.object_id, values=pointer)]
 
 
 def _last_number(snapshot: Snapshot, identifier: str) -> int:

@@ -21,7 +21,8 @@ from lancepart.commit.reads import Read, refuse_changed
 from lancepart.commit.work import StaleReadError, Work
 from lancepart.errors import InvalidInputError, LanceNamespaceError, UnsupportedOperationError
 from lancepart.layout import create
-from lancepart.layout.leaves import DATASET, Leaf, Stats, as_leaves, candidates, partition_column
+from lancepart.layout.layouts import as_leaves, candidates
+from lancepart.layout.leaves import DATASET, Leaf, Stats, partition_column
 from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.model.ids import leaf_location, object_id, partition_name
 from lancepart.model.predicate import Is, Not, Predicate
@@ -299,6 +300,8 @@ class Transaction:
         if self.once is not None and self.once.is_done(snapshot):
             raise AlreadyDoneError(snapshot.version)
         now = create.load(self.manifest, snapshot)
+        if now.layout != self.metadata.layout:
+            raise StaleReadError("the table's layout was upgraded by another writer")
         if self.fenced and rows.fence_value(snapshot, self.metadata) != fence:
             raise StaleReadError("another writer changed what this one depends on")
         if self.needs is not None:

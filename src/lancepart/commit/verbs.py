@@ -139,7 +139,7 @@ def update(transaction: Transaction, values: Mapping[str, str], where: str | Non
         if found:
             table = pa.Table.from_batches(found)
             doomed.append((item, table.column(ADDRESS).to_numpy()))
-            new = _set(table.drop_columns([ADDRESS]), values, metadata.plain_schema)
+            new = set_columns(table.drop_columns([ADDRESS]), values, metadata.plain_schema)
             changed.append(list(route(new, metadata.schema, transaction.spec)))
     for item, addresses in doomed:
         transaction.work_on(item).delete(addresses)
@@ -147,7 +147,7 @@ def update(transaction: Transaction, values: Mapping[str, str], where: str | Non
         add(transaction, parts)
 
 
-def _set(rows: Any, values: Mapping[str, str], schema: Any) -> Any:
+def set_columns(rows: Any, values: Mapping[str, str], schema: Any) -> Any:
     """Rows with some columns computed anew, by DataFusion."""
     context = SessionContext()
     context.register_record_batches("rows", [rows.to_batches()])
@@ -201,7 +201,7 @@ def remove_keys(transaction: Transaction, keys: Any) -> tuple[KeyIndex, list[Wor
     on = keys.schema.names
     index = KeyIndex.of(keys)
     transaction.fenced = transaction.fenced or not _key_decides_partition(transaction, on)
-    planned = transaction.plan(_key_filter(keys, on), binding=transaction.older_specs)
+    planned = transaction.plan(key_filter(keys, on), binding=transaction.older_specs)
     works = []
     for item in planned.leaves:
         doomed = [
@@ -234,7 +234,7 @@ def _sources(transaction: Transaction) -> list[Any]:
     return [columns[number] for field in transaction.spec.fields for number in field.source_ids if number in columns]
 
 
-def _key_filter(rows: Any, on: Sequence[str]) -> Predicate | None:
+def key_filter(rows: Any, on: Sequence[str]) -> Predicate | None:
     """What the keys imply for where they can stand, as far as they can be listed."""
     tests: list[Predicate] = []
     for name in on:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any
 
 import pyarrow as pa
@@ -48,10 +49,11 @@ def leaf_field_id(field: Any) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matching:
-    """Which of a leaf's columns stand for which of the table's, by the table's field ids."""
+    """Which of a leaf's columns stand for which of the table's, by the table's field ids; and what its path holds."""
 
     names: dict[int, str]
     types: dict[int, Any]
+    constants: dict[int, Any] = dataclass_field(default_factory=dict)
 
     @classmethod
     def of(cls, leaf: Any, native_ids: Iterable[int]) -> Matching:
@@ -65,6 +67,15 @@ class Matching:
             carried = {number: field for number, field in native if leaf_field_id(field) is None} | carried
         names = {number: field.name for number, field in carried.items()}
         return cls(names=names, types={number: field.type for number, field in carried.items()})
+
+    @classmethod
+    def by_name(cls, leaf: Any, schema: Any, constants: Mapping[int, Any]) -> Matching:
+        """Match a leaf's columns by their names; what the path holds is never taken from the leaf."""
+        kept = [field for field in schema if field_id(field) not in constants]
+        wanted = zip((int(field_id(field) or 0) for field in kept), leaf_schema(kept).names, strict=True)
+        names = {number: name for number, name in wanted if name in leaf.names}
+        types = {number: leaf.field(name).type for number, name in names.items()}
+        return cls(names=names, types=types, constants=dict(constants))
 
     def missing(self, schema: Any) -> list[Any]:
         """The columns that the leaf does not have."""
@@ -130,11 +141,19 @@ def to_table_columns(batch: Any, schema: Any, matching: Matching) -> Any:
         name = matching.names.get(number) if number is not None else None
         target = without_ids(field)
         if name is None:
-            arrays.append(pa.nulls(batch.num_rows, target.type))
+            held = matching.constants.get(number) if number is not None else None
+            arrays.append(constant(held, target.type, batch.num_rows))
             continue
         array = batch.column(batch.schema.get_field_index(name))
         arrays.append(converted(array, target.type))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([without_ids(field) for field in schema]))
+
+
+def constant(value: Any, wanted: Any, count: int) -> Any:
+    """One value as a column of its own; None is NULL."""
+    if value is None or not value.is_valid:
+        return pa.nulls(count, wanted)
+    return converted(pa.repeat(value, count), wanted)
 
 
 def physical_name(wanted: str, number: int, taken: set[str]) -> str:

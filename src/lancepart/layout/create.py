@@ -12,6 +12,8 @@ from lancepart.errors import (
     InvalidInputError,
     TableAlreadyExistsError,
 )
+from lancepart.layout.hive import is_hive
+from lancepart.layout.layouts import layout_of
 from lancepart.layout.leaves import partition_column
 from lancepart.layout.metadata import (
     READ_VERSION,
@@ -20,7 +22,6 @@ from lancepart.layout.metadata import (
     TableMetadata,
     as_stored,
     is_partitioned,
-    read_metadata,
 )
 from lancepart.model.partition_by import parse_partition_by
 from lancepart.model.schema import assign_field_ids, check_column_names, max_field_id, schema_to_json
@@ -40,7 +41,7 @@ def create(
     if transactions not in (STRONG, WEAK):
         raise InvalidInputError(f"transactions is {transactions!r}: use {STRONG!r} or {WEAK!r}")
     metadata = define(schema, partition_by, transactions=transactions)
-    _refuse_taken(manifest)
+    refuse_taken(manifest)
     extra = [READ_VERSION] if transactions == STRONG else []
     manifest.add_columns([*extra, *partition_fields(metadata.spec)])
     if not manifest.claim_properties(metadata.to_properties()):
@@ -72,9 +73,10 @@ def define(schema: pa.Schema, partition_by: Sequence[str | PartitionField], *, t
     )
 
 
-def _refuse_taken(manifest: Manifest) -> None:
+def refuse_taken(manifest: Manifest) -> None:
+    """Refuse a root that has a table or other objects already."""
     snapshot = manifest.snapshot()
-    if is_partitioned(snapshot.properties):
+    if is_partitioned(snapshot.properties) or is_hive(snapshot.properties):
         raise TableAlreadyExistsError(f"there is a partitioned table at {manifest.root.uri!r} already: open it")
     found = snapshot.scan(None, columns=["object_id"], limit=1)
     if found is not None and found.num_rows:
@@ -100,8 +102,7 @@ def ensure_namespace(manifest: Manifest, spec: PartitionSpec) -> None:
 
 def load(manifest: Manifest, snapshot: Snapshot) -> TableMetadata:
     """The definition of the table at a snapshot."""
-    has_read_version = snapshot.schema is not None and READ_VERSION.name in snapshot.schema.names
-    return read_metadata(snapshot.properties, has_read_version=has_read_version, root=manifest.root.uri)
+    return layout_of(snapshot).load(snapshot)
 
 
 def change(manifest: Manifest, step: Callable[[TableMetadata], TableMetadata]) -> TableMetadata:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.errors import InvalidTableStateError
-from lancepart.layout.metadata import READ_VERSION, TableMetadata
+from lancepart.layout.metadata import READ_BRANCH, READ_TAG, READ_VERSION, TableMetadata
 from lancepart.model.keys import value_keys, value_texts
 from lancepart.model.quoting import quote_identifier
 from lancepart.model.spec import PartitionSpec
@@ -35,7 +35,8 @@ class Stats:
 class Leaf:
     """One leaf table: where it is, which version to read, and its partition values, one a field of its spec.
 
-    ``key`` tells its values from others' exactly, ``values`` shows them.
+    ``key`` tells its values from others' exactly, ``values`` shows them; ``constants`` are columns that its path
+    holds instead of its files, by field id, and ``branch`` is the one that the version is of, if not main.
     """
 
     object_id: str
@@ -46,6 +47,8 @@ class Leaf:
     read_version: int | None = None
     number: int = 0
     stats: Stats | None = None
+    constants: tuple[tuple[int, Any], ...] = ()
+    branch: str | None = None
 
 
 def partition_column(field_id: str) -> str:
@@ -60,8 +63,8 @@ def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, wh
     rows are what a commit needs: the snapshot remembers them until then.
     """
     columns = ["object_id", "location", "metadata", *map(partition_column, (f.field_id for f in spec.fields))]
-    if READ_VERSION.name in (snapshot.schema.names if snapshot.schema is not None else ()):
-        columns.append(READ_VERSION.name)
+    known = snapshot.schema.names if snapshot.schema is not None else ()
+    columns += [field.name for field in (READ_VERSION, READ_BRANCH, READ_TAG) if field.name in known]
     test = f"object_type = '{TABLE}'" if where is None else f"({where}) AND object_type = '{TABLE}'"
     found = snapshot.scan(test, columns=None if whole else columns)
     assert found is not None

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, InvalidTableStateError, TableNotFoundError, UnsupportedOperationError
+from lancepart.model import draft
 from lancepart.model.schema import (
     FIELD_ID,
     column_by_id,
@@ -32,10 +33,13 @@ SALT = "lancepart.salt"
 LAST_FIELD = "lancepart.max_field_id"
 CHANGE = "lancepart.change"
 READ_VERSION = pa.field("read_version", pa.uint64())
+READ_BRANCH = pa.field("read_branch", pa.string())
+READ_TAG = pa.field("read_tag", pa.string())
 
 FORMAT_VERSION = 1
 FEATURES = frozenset({"derived-names", "leaf-field-ids"})
 STRONG, WEAK = "strong", "weak"
+MANIFEST, DRAFT, HIVE = "manifest", "draft", "hive"
 
 _SPEC_KEY = re.compile(rf"^{SPEC_PREFIX}(\d+)$")
 
@@ -50,6 +54,7 @@ class TableMetadata:
     salt: str
     last_field_id: int
     change: int = 0
+    layout: str = MANIFEST
 
     @property
     def spec(self) -> PartitionSpec:
@@ -98,6 +103,15 @@ def is_partitioned(properties: Mapping[str, str]) -> bool:
     return any(_SPEC_KEY.match(key) for key in properties)
 
 
+def is_draft(properties: Mapping[str, str]) -> bool:
+    """Whether a partitioned table's specs are those of the expression draft: arrays, all of them."""
+    texts = [text for key, text in properties.items() if _SPEC_KEY.match(key)]
+    arrays = [text for text in texts if draft.is_array(text)]
+    if arrays and len(arrays) != len(texts):
+        raise InvalidTableStateError("some partition specs are arrays of the older draft, and others are not")
+    return bool(arrays)
+
+
 def read_metadata(properties: Mapping[str, str], *, has_read_version: bool, root: str) -> TableMetadata:
     """Read and check a table's definition, once for as long as it stays; an invalid one says which field and why."""
     return _read(tuple(properties.items()), has_read_version, root)
@@ -111,6 +125,9 @@ def _read(entries: tuple[tuple[str, str], ...], has_read_version: bool, root: st
     _refuse_newer(properties)
     schema = _schema(properties)
     specs = _specs(properties)
+    layout = DRAFT if is_draft(properties) else MANIFEST
+    if layout == DRAFT:
+        specs = tuple(_with_transforms(spec, schema) for spec in specs)
     for spec in specs:
         _checked(f"{SPEC_PREFIX}{spec.id}", lambda spec=spec: spec.check(schema))
     mode = properties.get(MODE, STRONG if has_read_version else WEAK)
@@ -124,6 +141,7 @@ def _read(entries: tuple[tuple[str, str], ...], has_read_version: bool, root: st
         salt=properties.get(SALT, ""),
         last_field_id=max(_number(properties, LAST_FIELD, -1), max_field_id(schema), *used, 0),
         change=_number(properties, CHANGE, 0),
+        layout=layout,
     )
 
 
@@ -158,15 +176,26 @@ def _specs(properties: Mapping[str, str]) -> tuple[PartitionSpec, ...]:
     found: dict[int, PartitionSpec] = {}
     for key, text in properties.items():
         if match := _SPEC_KEY.match(key):
-            if text.lstrip().startswith("["):
-                raise UnsupportedOperationError(
-                    f"{key} is of the older draft, an array of expressions: not supported yet"
-                )
-            spec = _checked(key, lambda text=text: PartitionSpec.from_json(text))
-            if spec.id != int(match.group(1)):
+            number = int(match.group(1))
+            read = draft.spec_from_array if draft.is_array(text) else _spec_from_object
+            spec = _checked(key, lambda text=text, number=number, read=read: read(number, text))
+            if spec.id != number:
                 raise InvalidTableStateError(f"{key} holds a spec with id {spec.id}")
             found[spec.id] = spec
     return tuple(found[number] for number in sorted(found))
+
+
+def _spec_from_object(number: int, text: str) -> PartitionSpec:
+    return PartitionSpec.from_json(text)
+
+
+def _with_transforms(spec: PartitionSpec, schema: Any) -> PartitionSpec:
+    """A spec of the draft with the transforms that its expressions are, so that ranges prune by them too."""
+    fields = [
+        draft.recognised(field, [None if source is None else source.type for source in field.sources(schema)])
+        for field in spec.fields
+    ]
+    return replace(spec, fields=tuple(fields))
 
 
 def _checked(key: str, read: Any) -> Any:

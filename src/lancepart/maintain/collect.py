@@ -76,7 +76,8 @@ def remove_orphans(
     store = Files(manifest.root)
     names, _ = store.children()
     found = 0
-    for name in track([n for n in names if _LEAF_DIRECTORY.match(n) and n not in live], "sweeping", show=progress):
+    used = {location.partition("/")[0] for location in live}
+    for name in track([n for n in names if _LEAF_DIRECTORY.match(n) and n not in used], "sweeping", show=progress):
         inside = list(store.walk(name))
         if any(info.modified > cutoff for info in inside):
             continue

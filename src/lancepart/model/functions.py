@@ -11,13 +11,15 @@ from datafusion import udf
 
 from lancepart.errors import InvalidInputError
 from lancepart.model import hashing
-from lancepart.model.sqltext import arguments, closing, tokens
+from lancepart.model.sqltext import Token, arguments, closing, tokens
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "murmur3": lambda array: hashing.murmur3(array).cast(pa.int64()),
     "murmur3_multi": lambda *arrays: hashing.murmur3_multi(arrays).cast(pa.int64()),
     "md5_int": hashing.md5_int,
 }
+_SAFE_ABS = "safe_abs"
+_BOUND = FUNCTIONS | {_SAFE_ABS: hashing.safe_abs}
 
 
 def register_functions(ctx: Any, source_types: Sequence[Any] = ()) -> None:
@@ -38,19 +40,35 @@ def register_functions(ctx: Any, source_types: Sequence[Any] = ()) -> None:
 
 
 def bind_functions(ctx: Any, sql: str, schema: Any) -> str:
-    """The same SQL over ``schema``, each hash call renamed to a function registered for just its arguments' types."""
+    """The same SQL over ``schema``, each hash call renamed to a function registered for just its arguments' types.
+
+    ``abs`` right around a hash becomes one that the smallest number does not break.
+    """
     found = tokens(sql)
     pieces, position, index = [], 0, 0
     while index < len(found):
         token = found[index]
-        if token.name in FUNCTIONS and index + 1 < len(found) and found[index + 1].text == "(":
+        name = _called(found, index)
+        if name is not None:
             end = closing(found, index + 1)
             spans = arguments(found, index + 1, end)
             inner = [bind_functions(ctx, sql[start:stop], schema) for start, stop in spans]
-            pieces += [sql[position : token.start], _bound_call(ctx, str(token.name), inner, schema)]
+            pieces += [sql[position : token.start], _bound_call(ctx, name, inner, schema)]
             position, index = found[end].end, end
         index += 1
     return "".join([*pieces, sql[position:]])
+
+
+def _called(found: Sequence[Token], index: int) -> str | None:
+    """The function to bind that is called at a place, if any."""
+    names = [token.name for token in found[index : index + 3 : 2]]
+    if index + 1 >= len(found) or found[index + 1].text != "(":
+        return None
+    if names[0] in FUNCTIONS:
+        return names[0]
+    around = len(names) == 2 and names[1] in FUNCTIONS and _called(found, index + 2) is not None
+    whole = around and closing(found, index + 3) == closing(found, index + 1) - 1
+    return _SAFE_ABS if names[0] == "abs" and whole else None
 
 
 def expression_type(ctx: Any, sql: str, schema: Any) -> Any:
@@ -75,4 +93,4 @@ def _bound_call(ctx: Any, name: str, inner: Sequence[str], schema: Any) -> str:
 
 
 def _function(name: str, alias: str, types: Sequence[Any]) -> Any:
-    return udf(FUNCTIONS[name], list(types), pa.int64(), "immutable", name=alias)
+    return udf(_BOUND[name], list(types), pa.int64(), "immutable", name=alias)

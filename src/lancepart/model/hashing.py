@@ -154,8 +154,8 @@ def _murmur3_piece(array: Any, *, out: Words) -> None:
 
 def _murmur3_joined(*arrays: Any, out: Words) -> None:
     separator = pa.scalar(b"", pa.large_binary())
-    encoded = [pc.fill_null(_encoded(array), b"") for array in arrays]
-    joined = pc.binary_join_element_wise(*encoded, separator)
+    parts = [pc.fill_null(encoded(array), b"") for array in arrays]
+    joined = pc.binary_join_element_wise(*parts, separator)
     hash_bytes(*_byte_ranges(joined), out)
 
 
@@ -166,10 +166,10 @@ def _has_bytes(arrow_type: Any) -> bool:
     return text or plain or kinds.is_fixed_size_binary(arrow_type) or kinds.is_decimal(arrow_type)
 
 
-def _encoded(array: Any) -> Any:
+def encoded(array: Any) -> Any:
     """The bytes that a value is hashed by, as binary."""
     if pa.types.is_dictionary(array.type):
-        return _encoded(array.dictionary).take(array.indices)
+        return encoded(array.dictionary).take(array.indices)
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), pa.large_binary())
     if pa.types.is_decimal(array.type):

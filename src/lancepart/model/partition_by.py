@@ -65,7 +65,7 @@ def _parsed(item: str, schema: Any, taken: set[str]) -> PartitionField:
         spans = list(arguments(found, 1, len(found) - 1))
         return _transform_field(function, [item[start:stop] for start, stop in spans], alias, schema, taken)
     text = item[found[0].start : found[-1].end] if found else item
-    return _field([_column(text, schema)], Identity(), alias, schema, taken)
+    return _field([named_column(text, schema)], Identity(), alias, schema, taken)
 
 
 def _without_alias(found: list[Token]) -> tuple[list[Token], str | None]:
@@ -87,7 +87,7 @@ def _transform_field(
         raise InvalidInputError(f"partition_by: unknown transform {function!r}; known are {known}")
     if not texts:
         raise InvalidInputError(f"partition_by: {function} needs a column")
-    return _field([_column(text, schema) for text in texts], transform, alias, schema, taken)
+    return _field([named_column(text, schema) for text in texts], transform, alias, schema, taken)
 
 
 def _sized(function: str, texts: Sequence[str], schema: Any) -> tuple[Transform, Sequence[str]]:
@@ -99,7 +99,7 @@ def _sized(function: str, texts: Sequence[str], schema: Any) -> tuple[Transform,
     raise InvalidInputError(f"partition_by: {function} needs a whole number, as in {function}(16, {schema.names[0]})")
 
 
-def _column(text: str, schema: Any) -> str:
+def named_column(text: str, schema: Any) -> str:
     """The column that a text names, quoted or not."""
     if text in schema.names:
         return text

@@ -285,6 +285,15 @@ class Truncate(Transform):
         """Integers, decimals with a fraction, text and bytes: what a float is left with would not be exact."""
         return is_numeric_truncate(source_type) or _is_text_or_bytes(source_type)
 
+    def cut(self, key: int, step: int) -> int:
+        """A number less its remainder, which has the number's sign."""
+        return key - key % step if key >= 0 else -(-key - -key % step)
+
+    def sources(self, value: int) -> tuple[int, int]:
+        """The numbers that become a value, as a span without its end."""
+        width = self.width
+        return (value - width + 1 if value <= 0 else value), (value + width if value >= 0 else value + 1)
+
 
 TRANSFORMS: dict[str, type[Transform]] = {
     kind.name: kind for kind in (Identity, Year, Month, Day, Hour, Bucket, MultiBucket, Truncate)

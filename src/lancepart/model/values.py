@@ -46,10 +46,20 @@ def _nulls(array: Any) -> Any:
     return pc.is_null(array).to_numpy(zero_copy_only=False)
 
 
-def truncated_integers(array: Any, width: int) -> Any:
+def truncated_integers(array: Any, width: int, *, floor: bool = False) -> Any:
     """Integers less their remainder by ``width``, in their own type."""
     values = pc.fill_null(array, 0).to_numpy(zero_copy_only=False)
-    return pa.array(_toward_zero(values, width), array.type, mask=_nulls(array))
+    cut = _rounded_down if floor else _toward_zero
+    return pa.array(cut(values, width), array.type, mask=_nulls(array))
+
+
+def _rounded_down(values: Any, width: int) -> Any:
+    """Each value less its remainder, which is never negative; what would leave the type stays at its least value."""
+    limits = np.iinfo(values.dtype)
+    if width > limits.max:
+        return np.where(values < 0, limits.min, 0).astype(values.dtype)
+    rest = np.mod(values, values.dtype.type(width))
+    return np.where(values < limits.min + rest, limits.min, values - rest).astype(values.dtype)
 
 
 def _toward_zero(values: Any, width: int) -> Any:
@@ -60,11 +70,11 @@ def _toward_zero(values: Any, width: int) -> Any:
     return np.where(values == limits.min, limits.min if width == -limits.min else 0, 0).astype(values.dtype)
 
 
-def truncated_decimals(array: Any, width: int) -> Any:
+def truncated_decimals(array: Any, width: int, *, floor: bool = False) -> Any:
     """By the unscaled value: up to 18 digits as int64, longer ones in Python, each distinct value once."""
     kind = array.type
     step = width * 10**kind.scale
-    if kind.precision <= 18:
+    if kind.precision <= 18 and not floor:
         words = kind.byte_width // 8
         narrow = pc.fill_null(array, pa.scalar(0, kind))
         unscaled = np.frombuffer(narrow.buffers()[1], np.int64).reshape(-1, words)[narrow.offset :][: len(array), 0]
@@ -74,10 +84,17 @@ def truncated_decimals(array: Any, width: int) -> Any:
         plain = pa.Array.from_buffers(kind, len(array), [None, pa.py_buffer(np.ascontiguousarray(wide))])
         return pc.if_else(pc.is_null(array), pa.scalar(None, kind), plain)
     coded = array.dictionary_encode()
-    short = [None if value is None else _truncated_decimal(value, width) for value in coded.dictionary.to_pylist()]
+    least = Decimal((1, (9,) * kind.precision, -kind.scale))
+    cut = _floored_decimal if floor else _truncated_decimal
+    short = [None if value is None else max(cut(value, width), least) for value in coded.dictionary.to_pylist()]
     return pa.array(short, kind).take(coded.indices)
 
 
 def _truncated_decimal(value: Decimal, width: int) -> Decimal:
     with localcontext(prec=100):
         return value - value % width
+
+
+def _floored_decimal(value: Decimal, width: int) -> Decimal:
+    with localcontext(prec=100):
+        return value - (value % width + width) % width

@@ -65,6 +65,8 @@ def _hours(data_type: Any, span: Span) -> tuple[int, int]:
     else:
         per_hour = _HOUR["ms" if pa.types.is_date64(data_type) else data_type.unit]
         first, last = low // per_hour, last // per_hour
+    if pa.types.is_time(data_type):
+        first, last = max(first, 0), min(last, 23)
     return max(first, -_FAR), min(last, _FAR)
 
 

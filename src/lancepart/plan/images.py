@@ -43,7 +43,7 @@ def image(field: PartitionField, domains: Sequence[Domain | None], value_type: A
     if part is not None:
         return _part_image(part, domain, target)
     if isinstance(field.transform, Truncate):
-        domain = truncated(domain, field.transform.width)
+        domain = truncated(domain, field.transform)
     return narrowed(closed(domain), target)
 
 
@@ -99,27 +99,24 @@ def applied(field: PartitionField, columns: Sequence[Any]) -> Any | None:
         return None
 
 
-def truncated(domain: Domain, width: int) -> Domain:
+def truncated(domain: Domain, transform: Truncate) -> Domain:
     """What truncation makes of a domain: it never reorders, so a span's ends tell all.
 
-    >>> truncated(Domain.spanning(ordering(pa.int32()), [(-25, -3), (14, 30)]), 10).spans
+    >>> truncated(Domain.spanning(ordering(pa.int32()), [(-25, -3), (14, 30)]), Truncate(10)).spans
     ((-20, 1), (10, 21))
     """
-    return Domain.spanning(domain.order, _truncated_spans(domain, width), null=domain.null)
+    return Domain.spanning(domain.order, _truncated_spans(domain, transform), null=domain.null)
 
 
-def _truncated_spans(domain: Domain, width: int) -> Iterator[tuple[Any, Any]]:
+def _truncated_spans(domain: Domain, transform: Truncate) -> Iterator[tuple[Any, Any]]:
+    width, least = transform.width, domain.order.low
     step = width * 10**domain.order.type.scale if domain.order.kind == "decimal" else width
     for low, high in domain.spans:
         if domain.order.kind in {"text", "binary"}:
             cut = high is not None and len(high) > width
             yield low[:width], domain.order.next(high[:width]) if cut else high
         else:
-            yield _toward_zero(low, step), _toward_zero(high - 1, step) + 1
-
-
-def _toward_zero(key: int, step: int) -> int:
-    return key - key % step if key >= 0 else -(-key - -key % step)
+            yield max(transform.cut(low, step), least), max(transform.cut(high - 1, step), least) + 1
 
 
 def closed(domain: Domain) -> Domain:

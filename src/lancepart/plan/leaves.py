@@ -141,10 +141,10 @@ class Leaves:
             return everything if spans is None else Domain.spanning(domain.order, spans, null=True)
         truncate = next((field for field in fields if isinstance(field.transform, Truncate)), None)
         if truncate is not None and domain.order.kind == "integer":
-            width = truncate.transform.width  # type: ignore[union-attr]
+            cut: Any = truncate.transform
             distinct = self._values[truncate.field_id].filter(mask).drop_null().unique().to_pylist()
-            if len(distinct) * width <= MOST_VALUES:
-                spans = [(v - width + 1 if v <= 0 else v, v + width if v >= 0 else v + 1) for v in distinct]
+            if len(distinct) * cut.width <= MOST_VALUES:
+                spans = [cut.sources(value) for value in distinct]
                 return Domain.spanning(domain.order, spans, null=True)
         return everything
 

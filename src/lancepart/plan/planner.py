@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancepart.layout.leaves import Leaf, as_leaves, candidates, is_current, total_rows
-from lancepart.layout.metadata import STRONG, TableMetadata
+from lancepart.layout.layouts import as_leaves, candidates
+from lancepart.layout.leaves import Leaf, is_current, total_rows
+from lancepart.layout.metadata import HIVE, MANIFEST, STRONG, TableMetadata
 from lancepart.model.predicate import Predicate
 from lancepart.plan.prune import Pruner
 from lancepart.storage.rows import TABLE
@@ -36,6 +37,7 @@ class Plan:
     version: int
     leaves: tuple[Leaf, ...]
     specs: tuple[SpecPlan, ...] = ()
+    layout: str = MANIFEST
 
     @property
     def manifest_query(self) -> str:
@@ -54,7 +56,8 @@ class Plan:
     def explain(self, totals: Mapping[int, int]) -> str:
         """The plan for a person: the query, and what was kept and dropped of each spec version."""
         everything = sum(totals.values())
-        lines = [f"snapshot {self.version}: {len(self.leaves)} of {everything} leaves", "", self.manifest_query, ""]
+        lines = [f"snapshot {self.version}: {len(self.leaves)} of {everything} leaves", ""]
+        lines += [] if self.layout == HIVE else [self.manifest_query, ""]
         for spec in self.specs:
             dropped = totals.get(spec.spec_id, 0) - spec.kept
             lines.append(f"spec v{spec.spec_id}: {spec.kept} kept, {dropped} dropped")
@@ -75,11 +78,13 @@ def plan(snapshot: Snapshot, metadata: TableMetadata, predicate: Predicate | Non
         found = () if rows is None else as_leaves(snapshot, spec, rows, metadata)
         leaves += found
         specs.append(SpecPlan(spec_id=spec.id, pushed=pushed, kept=len(found), reasons=reasons))
-    return Plan(version=snapshot.version, leaves=tuple(leaves), specs=tuple(specs))
+    return Plan(version=snapshot.version, leaves=tuple(leaves), specs=tuple(specs), layout=metadata.layout)
 
 
 def leaf_counts(snapshot: Snapshot, metadata: TableMetadata) -> dict[int, int]:
     """How many leaves each spec version has."""
+    if metadata.layout == HIVE:
+        return {spec.id: candidates(snapshot, spec, None).num_rows for spec in metadata.specs}
     found = snapshot.scan(f"object_type = '{TABLE}'", columns=["object_id"])
     ids = found.column("object_id") if found is not None else pa.chunked_array([[]], pa.string())
     return {spec.id: pc.sum(pc.starts_with(ids, f"v{spec.id}$")).as_py() or 0 for spec in metadata.specs}

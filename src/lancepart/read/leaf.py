@@ -11,13 +11,15 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 from lancepart.errors import InvalidTableStateError
-from lancepart.layout.columns import AS_BYTES, Matching, to_table_columns
+from lancepart.layout.columns import AS_BYTES, Matching, constant, to_table_columns
+from lancepart.layout.layouts import match
 from lancepart.layout.leaves import Leaf
-from lancepart.layout.metadata import TableMetadata
-from lancepart.model.predicate import Predicate
+from lancepart.layout.metadata import HIVE, TableMetadata
+from lancepart.model.predicate import Constant, Predicate
 from lancepart.model.schema import field_id
+from lancepart.read import constants
 from lancepart.read.asked import asked_of_lance
-from lancepart.storage import leafdata
+from lancepart.storage import leafdata, refs
 from lancepart.storage.root import Root
 from lancepart.storage.translate import MissingError, storage_errors
 
@@ -44,9 +46,11 @@ class LeafTask:
 
 def read(task: LeafTask) -> Iterator[Any]:
     """The matching rows of a leaf, in the table's columns, batch by batch."""
-    handle = _open(task)
+    if (begun := _begun(task)) is None:
+        return
+    task, handle = begun
     shape = leafdata.shape_of(handle)
-    matching = Matching.of(shape.schema, shape.native_ids)
+    matching = match(shape, task.metadata, task.leaf)
     pushed, residual = _pushed(task, matching)
     shown = _fields(task.metadata, _needed(task, residual))
     names = [name for field in shown if (name := matching.names.get(field_id(field) or 0)) is not None]
@@ -67,9 +71,11 @@ def read(task: LeafTask) -> Iterator[Any]:
 
 def matching_addresses(task: LeafTask) -> Any:
     """Where in a leaf the rows stand that match."""
-    handle = _open(task)
+    if (begun := _begun(task)) is None:
+        return np.array([], dtype=np.uint64)
+    task, handle = begun
     shape = leafdata.shape_of(handle)
-    matching = Matching.of(shape.schema, shape.native_ids)
+    matching = match(shape, task.metadata, task.leaf)
     pushed, residual = _pushed(task, matching)
     if residual is None:
         with storage_errors(f"search the leaf at {task.leaf.location!r}", task.root):
@@ -80,9 +86,11 @@ def matching_addresses(task: LeafTask) -> Any:
 
 def with_addresses(task: LeafTask) -> Iterator[Any]:
     """The matching rows of a leaf, each with the place where it stands in a column of its own."""
-    handle = _open(task)
+    if (begun := _begun(task)) is None:
+        return
+    task, handle = begun
     shape = leafdata.shape_of(handle)
-    matching = Matching.of(shape.schema, shape.native_ids)
+    matching = match(shape, task.metadata, task.leaf)
     pushed, residual = _pushed(task, matching)
     shown = _fields(task.metadata, _needed(task, residual))
     names = [name for field in shown if (name := matching.names.get(field_id(field) or 0)) is not None]
@@ -97,14 +105,16 @@ def with_addresses(task: LeafTask) -> Iterator[Any]:
 def physical_column(task: LeafTask, number: int | None) -> str | None:
     """What a leaf calls a column of the table, if it has it."""
     shape = leafdata.shape_of(_open(task))
-    return Matching.of(shape.schema, shape.native_ids).names.get(number) if number is not None else None
+    return match(shape, task.metadata, task.leaf).names.get(number) if number is not None else None
 
 
 def count(task: LeafTask) -> int:
     """How many rows of a leaf match."""
-    handle = _open(task)
+    if (begun := _begun(task)) is None:
+        return 0
+    task, handle = begun
     shape = leafdata.shape_of(handle)
-    pushed, residual = _pushed(task, Matching.of(shape.schema, shape.native_ids))
+    pushed, residual = _pushed(task, match(shape, task.metadata, task.leaf))
     if residual is None:
         with storage_errors(f"count rows of the leaf at {task.leaf.location!r}", task.root):
             return _count(handle, task, pushed)
@@ -115,6 +125,36 @@ def _count(handle: Any, task: LeafTask, where: str | None) -> int:
     if task.fragments is None:
         return int(handle.count_rows(filter=where))
     return sum(int(part.count_rows(where)) for part in leafdata.fragments_of(handle, task.fragments))
+
+
+def _begun(task: LeafTask) -> tuple[LeafTask, Any] | None:
+    """The task with its filter answered by the path, and its leaf opened; None when there is nothing to read.
+
+    A leaf of a Hive-style table that a client of the catalog has only declared has no rows yet.
+    """
+    settled = _settled(task)
+    if settled is None:
+        return None
+    try:
+        return settled, _open(settled)
+    except InvalidTableStateError:
+        if task.metadata.layout == HIVE and refs.is_declared(task.root, task.leaf.location):
+            return None
+        raise
+
+
+def _settled(task: LeafTask) -> LeafTask | None:
+    """The task with its filter answered as far as the leaf's path can; None when no row matches."""
+    if task.predicate is None or not task.leaf.constants:
+        return task
+    columns = {}
+    for number, value in task.leaf.constants:
+        field = task.metadata.columns[number]
+        columns[field.name] = constant(value, field.type, 1)
+    left = constants.settled(task.predicate, columns)
+    if isinstance(left, Constant):
+        return replace(task, predicate=None) if left.value is True else None
+    return replace(task, predicate=left)
 
 
 def _open(task: LeafTask) -> Any:

@@ -90,11 +90,17 @@ def rewrite(root: Root, location: str, rows: pa.RecordBatchReader, *, base: int 
 
 
 def _commit(root: Root, location: str, operation: Any, base: int | None, *, seen: int | None = None) -> int:
-    """Make a version detached from ``base``, or the next of main; there Lance finds conflicts since ``seen``."""
+    """Make a version detached from ``base``, or the next of main; there Lance finds conflicts since ``seen``.
+
+    Given as a number, a version of main that main has moved on from would be taken for main's latest: it is opened.
+    """
     with storage_errors(f"commit to the leaf at {location!r}", root):
         uri, options = root.uri_of(location), _options(root)
         if base is not None:
-            done = lance.LanceDataset.commit(uri, operation, read_version=base, detached=True, storage_options=options)
+            start = uri if base >> 63 else lance.dataset(uri, version=base, storage_options=options)
+            done = lance.LanceDataset.commit(
+                start, operation, read_version=base, detached=True, storage_options=options
+            )
         else:
             known = seen if seen is not None else lance.dataset(uri, storage_options=options).version
             done = lance.LanceDataset.commit(uri, operation, read_version=known, storage_options=options)

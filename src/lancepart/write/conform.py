@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.errors import InvalidInputError, TableSchemaValidationError
+from lancepart.write.elsewhere import is_spark
 
 CHUNK_ROWS = 1_000_000
 CHUNK_BYTES = 256 * 1024 * 1024
@@ -51,6 +52,8 @@ def reader(data: Any, schema: Any) -> Any:
         stream = pa.RecordBatchReader.from_batches(data.schema, [data])
     elif type(data).__module__.partition(".")[0] == "pandas":
         stream = _from_pandas(data).to_reader()
+    elif is_spark(data):
+        stream = data.toArrow().to_reader()
     elif hasattr(data, "__arrow_c_stream__"):
         stream = pa.RecordBatchReader.from_stream(data)
     elif isinstance(data, list) and all(isinstance(row, dict) for row in data):

@@ -1,0 +1,189 @@
+"""Writing a Hive-style table: leaf by leaf through Lance's own commits, so not atomic beyond one leaf."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lancepart.commit.hiveleaves import Leaves
+from lancepart.commit.keys import KeyIndex
+from lancepart.commit.verbs import key_filter, set_columns
+from lancepart.errors import (
+    InvalidInputError,
+    LanceNamespaceError,
+    TableColumnNotFoundError,
+    UnsupportedOperationError,
+)
+from lancepart.layout.hivetree import TreeManifest
+from lancepart.layout.layouts import layout_of
+from lancepart.layout.leaves import Leaf
+from lancepart.model.parse import parse
+from lancepart.model.predicate import Predicate
+from lancepart.plan import planner
+from lancepart.read import leaf as reading
+from lancepart.read.leaf import ADDRESS, LeafTask
+from lancepart.storage import leafdata
+from lancepart.storage.manifest import RETRY_SECONDS
+from lancepart.storage.translate import ConflictError
+from lancepart.write.conform import batches
+from lancepart.write.route import Part, route
+
+_THREADS = 8
+
+
+class HiveWrite:
+    """One write to a Hive-style table; those that fail halfway say which leaves they changed."""
+
+    def __init__(self, manifest: TreeManifest) -> None:
+        self.manifest = manifest
+        self.snapshot = manifest.snapshot()
+        if self.snapshot.is_bare:
+            raise UnsupportedOperationError(
+                f"the tree at {manifest.root.uri!r} has no __manifest: it can only be read; make a table of it first"
+            )
+        self.metadata = layout_of(self.snapshot).load(self.snapshot)
+        self.leaves = Leaves(manifest, self.snapshot, self.metadata)
+
+    def append(self, data: Any) -> None:
+        """Add rows to the leaves that they belong to."""
+        for chunk in batches(data, self.metadata.plain_schema):
+            self._add(self._routed(chunk))
+
+    def overwrite(self, data: Any, where: str | None) -> None:
+        """Replace exactly the leaves that the data touches, or exactly the rows that a filter matches."""
+        chunks = list(batches(data, self.metadata.plain_schema))
+        if where is not None:
+            self._replace(chunks, self._filter(where), where)
+            return
+        gathered: dict[tuple[str, ...], list[Part]] = {}
+        for part in (part for chunk in chunks for part in self._routed(chunk)):
+            gathered.setdefault(part.key, []).append(part)
+        parts = [_merged(same) for same in gathered.values()]
+        self.leaves.register(parts, self._over(parts, self.leaves.replace))
+
+    def _replace(self, chunks: Sequence[Any], predicate: Predicate, where: str) -> None:
+        for chunk in chunks:
+            kept = sum(reading.matching_rows(batch, predicate).num_rows for batch in chunk.to_batches())
+            if kept != chunk.num_rows:
+                raise InvalidInputError(
+                    f"{chunk.num_rows - kept} rows of the data do not match {where!r}, which is what they replace"
+                )
+        doomed = self._matching(predicate)
+        for chunk in chunks:
+            self._add(self._routed(chunk))
+        self._remove(doomed)
+
+    def delete(self, where: str) -> None:
+        """Remove the rows that match."""
+        predicate = self._filter(where)
+        deadline = time.monotonic() + RETRY_SECONDS
+        while True:
+            try:
+                return self._remove(self._matching(predicate))
+            except ConflictError:
+                if time.monotonic() > deadline:
+                    raise
+
+    def update(self, values: Mapping[str, str], where: str | None) -> None:
+        """Set columns to SQL expressions in the rows that match; a row whose leaf changes moves."""
+        self._known(values)
+        if not values:
+            raise InvalidInputError("update needs at least one column to set")
+        predicate = None if where is None else self._filter(where)
+        doomed, changed = [], []
+        for item in self._plan(predicate):
+            found = list(reading.with_addresses(self._task(item, predicate, self.metadata.schema.names)))
+            if found:
+                table = pa.Table.from_batches(found)
+                doomed.append((item, table.column(ADDRESS).to_numpy()))
+                new = set_columns(table.drop_columns([ADDRESS]), values, self.metadata.plain_schema)
+                changed.append(self._routed(new))
+        for parts in changed:
+            self._add(parts)
+        self._remove(doomed)
+
+    def upsert(self, data: Any, on: Sequence[str]) -> None:
+        """Replace the rows that have the same key, and add the others: the new ones first, so that none is lost."""
+        if isinstance(on, str) or not on:
+            raise InvalidInputError("on is a list of the columns that make the key")
+        self._known(on)
+        chunks = list(batches(data, self.metadata.plain_schema))
+        if not chunks:
+            return
+        rows = pa.concat_tables(chunks)
+        index = KeyIndex.of(rows.select(list(on)))
+        doomed = []
+        for item in self._plan(key_filter(rows, on)):
+            found = [
+                batch.column(ADDRESS).to_numpy()[index.contains(pa.Table.from_batches([batch]).select(list(on)))]
+                for batch in reading.with_addresses(self._task(item, None, on))
+            ]
+            doomed.append((item, np.concatenate(found) if found else np.array([], dtype=np.uint64)))
+        self._add(self._routed(rows))
+        self._remove(doomed)
+
+    def _known(self, names: Any) -> None:
+        unknown = [name for name in names if name not in self.metadata.schema.names]
+        if unknown:
+            known = ", ".join(self.metadata.schema.names)
+            raise TableColumnNotFoundError(f"there is no column {unknown[0]!r}: the table has {known}")
+
+    def _filter(self, where: str) -> Predicate:
+        if not isinstance(where, str) or not where.strip():
+            raise InvalidInputError("the filter is empty: write 'true' to mean all rows")
+        return parse(where, self.metadata.plain_schema)
+
+    def _plan(self, predicate: Predicate | None) -> tuple[Leaf, ...]:
+        return planner.plan(self.snapshot, self.metadata, predicate).leaves
+
+    def _task(self, item: Leaf, predicate: Predicate | None, columns: Sequence[str]) -> LeafTask:
+        return LeafTask(
+            root=self.manifest.root, metadata=self.metadata, leaf=item, columns=tuple(columns), predicate=predicate
+        )
+
+    def _routed(self, rows: Any) -> list[Part]:
+        return list(route(rows, self.metadata.schema, self.metadata.spec))
+
+    def _add(self, parts: Sequence[Part]) -> None:
+        self.leaves.register(parts, self._over(parts, self.leaves.add))
+
+    def _matching(self, predicate: Predicate) -> list[tuple[Leaf, Any]]:
+        planned = self._plan(predicate)
+        found = self._over(planned, lambda item: reading.matching_addresses(self._task(item, predicate, ())))
+        return list(zip(planned, found, strict=True))
+
+    def _remove(self, doomed: Sequence[tuple[Leaf, Any]]) -> None:
+        def remove(pair: tuple[Leaf, Any]) -> None:
+            leaf, addresses = pair
+            leafdata.delete_rows(self.manifest.root, leaf.location, leafdata.split_addresses(addresses), base=None)
+            self.leaves.changed.append(leaf.object_id)
+
+        self._over([pair for pair in doomed if len(pair[1])], remove)
+
+    def _over(self, items: Sequence[Any], action: Callable[[Any], Any]) -> list[Any]:
+        if len(items) < 2:
+            return [action(item) for item in items]
+        with ThreadPoolExecutor(_THREADS) as pool:
+            return list(pool.map(action, items))
+
+
+def _merged(parts: Sequence[Part]) -> Part:
+    rows = pa.concat_tables([part.rows for part in parts])
+    return Part(key=parts[0].key, values=parts[0].values, rows=rows)
+
+
+def perform(manifest: TreeManifest, action: Callable[[HiveWrite], None]) -> None:
+    """Do one thing; if it fails halfway, its error says how far it came."""
+    write = HiveWrite(manifest)
+    try:
+        action(write)
+    except LanceNamespaceError as error:
+        written = list(dict.fromkeys(write.leaves.changed))
+        if not written:
+            raise
+        raise type(error)(f"{error}; partitions written so far: {', '.join(written)}") from error

@@ -1,0 +1,52 @@
+"""The leaves of the expression draft, each at what its row's three columns say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lancepart.errors import InvalidTableStateError
+from lancepart.layout import leaves
+from lancepart.layout.leaves import Leaf
+from lancepart.layout.metadata import READ_BRANCH, READ_TAG, READ_VERSION, WEAK, TableMetadata
+from lancepart.model.spec import PartitionSpec
+from lancepart.storage import refs
+from lancepart.storage.snapshot import Snapshot
+from lancepart.storage.translate import MissingError
+
+
+def draft_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
+    """Rows of leaves as values.
+
+    Where a row names nothing, and the manifest has the columns at all, the latest version is looked up now, so that
+    a scan reads one version however long it takes and a commit knows what it started from.
+    """
+    plain = leaves.as_leaves(snapshot, spec, rows, replace(metadata, transactions=WEAK))
+    if metadata.transactions == WEAK:
+        return plain
+    told = [_column(rows, name) for name in (READ_VERSION.name, READ_BRANCH.name, READ_TAG.name)]
+    return tuple(_pointed(snapshot, leaf, *what) for leaf, *what in zip(plain, *told, strict=True))
+
+
+def _column(rows: Any, name: str) -> list[Any]:
+    found: list[Any] = rows.column(name).to_pylist() if name in rows.schema.names else [None] * rows.num_rows
+    return found
+
+
+def _pointed(snapshot: Snapshot, leaf: Leaf, version: int | None, branch: str | None, tag: str | None) -> Leaf:
+    if tag is not None and (version is not None or branch is not None):
+        raise InvalidTableStateError(f"leaf {leaf.object_id!r} has a read_tag beside a read_version or read_branch")
+    if branch is not None and version is None:
+        raise InvalidTableStateError(f"leaf {leaf.object_id!r} has a read_branch without a read_version")
+    try:
+        if tag is not None:
+            found = refs.tagged(snapshot.root, leaf.location, tag)
+            if found is None:
+                raise InvalidTableStateError(f"leaf {leaf.object_id!r} is read at the tag {tag!r}, which it lacks")
+            branch, version = found
+        if version is None:
+            version = refs.latest(snapshot.root, leaf.location)
+    except MissingError as error:
+        raise InvalidTableStateError(f"leaf {leaf.object_id!r} can't be read: its files are gone ({error})") from None
+    location = refs.branch_location(leaf.location, branch)
+    return replace(leaf, location=location, read_version=version, branch=branch)

@@ -1,0 +1,124 @@
+"""The three layouts behind one interface: how a definition is read, leaves are found, and their columns matched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from lancepart.layout import leaves
+from lancepart.layout.columns import Matching
+from lancepart.layout.draft import draft_leaves
+from lancepart.layout.hivetree import TreeSnapshot, tree_leaves
+from lancepart.layout.leaves import Leaf
+from lancepart.layout.metadata import DRAFT, HIVE, MANIFEST, READ_VERSION, TableMetadata, is_draft, read_metadata
+from lancepart.model.spec import PartitionSpec
+from lancepart.storage.leafdata import LeafShape
+from lancepart.storage.snapshot import Snapshot
+
+
+class Layout(Protocol):
+    """What planning, reading and inspecting need to know of a layout."""
+
+    @property
+    def name(self) -> str:
+        """What the layout is called."""
+
+    def load(self, snapshot: Snapshot) -> TableMetadata:
+        """The table's definition."""
+
+    def candidates(self, snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False) -> Any:
+        """Rows of leaves with their partition values: at least those that a filter over these leaves in."""
+
+    def leaves(self, snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
+        """Such rows as leaves, each at the version that a reader must read."""
+
+    def matching(self, shape: LeafShape, metadata: TableMetadata, leaf: Leaf) -> Matching:
+        """Which of a leaf's columns stand for which of the table's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestLayout:
+    """The current layout: all in ``__manifest``, columns known by field id."""
+
+    name: str = MANIFEST
+
+    def load(self, snapshot: Snapshot) -> TableMetadata:
+        """From the manifest's metadata map."""
+        has_read_version = snapshot.schema is not None and READ_VERSION.name in snapshot.schema.names
+        return read_metadata(snapshot.properties, has_read_version=has_read_version, root=snapshot.root.uri)
+
+    def candidates(self, snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False) -> Any:
+        """A query of the manifest."""
+        return leaves.candidates(snapshot, spec, where, whole=whole)
+
+    def leaves(self, snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
+        """At the versions that ``table_version`` rows name."""
+        return leaves.as_leaves(snapshot, spec, rows, metadata)
+
+    def matching(self, shape: LeafShape, metadata: TableMetadata, leaf: Leaf) -> Matching:
+        """By field id."""
+        return Matching.of(shape.schema, shape.native_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class DraftLayout(ManifestLayout):
+    """The expression draft: the same, but for the columns on table rows that say what to read."""
+
+    name: str = DRAFT
+
+    def leaves(self, snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
+        """At what ``read_version``, ``read_branch`` and ``read_tag`` say."""
+        return draft_leaves(snapshot, spec, rows, metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class HiveLayout:
+    """The Hive-style tree: values in names, columns known by name."""
+
+    name: str = HIVE
+
+    def load(self, snapshot: Snapshot) -> TableMetadata:
+        """From the namespace's properties, or from the tree itself."""
+        return _tree(snapshot).tree.metadata
+
+    def candidates(self, snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False) -> Any:
+        """All leaves: what a filter leaves of them is told from their values."""
+        return _tree(snapshot).tree.leaves
+
+    def leaves(self, snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
+        """At their latest versions."""
+        return tree_leaves(_tree(snapshot).tree, rows)
+
+    def matching(self, shape: LeafShape, metadata: TableMetadata, leaf: Leaf) -> Matching:
+        """By name, with the columns that the path holds."""
+        return Matching.by_name(shape.schema, metadata.schema, dict(leaf.constants))
+
+
+LAYOUTS: dict[str, Layout] = {MANIFEST: ManifestLayout(), DRAFT: DraftLayout(), HIVE: HiveLayout()}
+
+
+def layout_of(snapshot: Snapshot) -> Layout:
+    """The layout of a table at a snapshot."""
+    if isinstance(snapshot, TreeSnapshot):
+        return LAYOUTS[HIVE]
+    return LAYOUTS[DRAFT if is_draft(snapshot.properties) else MANIFEST]
+
+
+def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False) -> Any:
+    """Rows of leaves, whichever layout the table has; ``whole`` ones if a commit will need them."""
+    return layout_of(snapshot).candidates(snapshot, spec, where, whole=whole)
+
+
+def as_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
+    """Rows of leaves as values, whichever layout the table has."""
+    return LAYOUTS[metadata.layout].leaves(snapshot, spec, rows, metadata)
+
+
+def match(shape: LeafShape, metadata: TableMetadata, leaf: Leaf) -> Matching:
+    """Which of a leaf's columns stand for which of the table's, whichever layout the table has."""
+    return LAYOUTS[metadata.layout].matching(shape, metadata, leaf)
+
+
+def _tree(snapshot: Snapshot) -> TreeSnapshot:
+    assert isinstance(snapshot, TreeSnapshot)
+    return snapshot

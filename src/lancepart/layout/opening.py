@@ -1,0 +1,106 @@
+"""Which layout the table at a root has, and making one of the Hive-style layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lancepart.errors import (
+    InvalidInputError,
+    InvalidTableStateError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+from lancepart.layout import create, hive
+from lancepart.layout.hive import HiveColumn
+from lancepart.layout.hivetree import TreeManifest, is_bare_tree, namespace_properties
+from lancepart.layout.metadata import as_stored, is_partitioned
+from lancepart.model.ids import check_path, object_id
+from lancepart.model.partition_by import named_column, parse_partition_by
+from lancepart.model.schema import assign_field_ids, check_column_names
+from lancepart.model.spec import PartitionField
+from lancepart.model.sqltext import arguments, closing, tokens
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.root import Root
+from lancepart.storage.rows import NAMESPACE
+from lancepart.storage.snapshot import Snapshot
+
+MOVED = "lancepart.table"
+
+
+def find(root: Root, namespace: Sequence[str] = ()) -> Manifest:
+    """The manifest of the table at a root, or at a namespace of a larger catalog; as a tree if it is Hive-style."""
+    path = check_path(namespace, what="namespace", root_allowed=True)
+    manifest = Manifest(root)
+    snapshot = manifest.snapshot()
+    if snapshot.handle is None:
+        if is_bare_tree(root, path):
+            return TreeManifest(root, path)
+        raise TableNotFoundError(f"there is no partitioned table at {root.uri!r}: make one with lancepart.create_table")
+    _require_namespace(snapshot, path)
+    properties = namespace_properties(snapshot, path)
+    if path and MOVED in properties:
+        return find(moved(root, properties[MOVED]))
+    if not path and is_partitioned(properties):
+        return manifest
+    if hive.is_hive(properties):
+        return TreeManifest(root, path)
+    where = f"namespace {object_id(path)!r} of {root.uri!r}" if path else repr(root.uri)
+    raise TableNotFoundError(f"there is no partitioned table at {where}: make one with lancepart.create_table")
+
+
+def moved(root: Root, location: str) -> Root:
+    """The root of its own that a table inside a catalog was moved to."""
+    return Root(root.uri_of(location), root.storage_options)
+
+
+def _require_namespace(snapshot: Snapshot, path: Sequence[str]) -> None:
+    if not path:
+        return
+    row = snapshot.row(object_id(path))
+    if row is None:
+        raise NamespaceNotFoundError(f"namespace {object_id(path)!r} does not exist")
+    if row.object_type != NAMESPACE:
+        raise InvalidTableStateError(f"{object_id(path)!r} is a {row.object_type}, not a namespace")
+
+
+def create_hive(root: Root, schema: Any, partition_by: Sequence[str | PartitionField]) -> TreeManifest:
+    """Make an empty Hive-style table; it exists from the one commit on that writes its properties."""
+    if not isinstance(schema, pa.Schema):
+        raise InvalidInputError(f"schema is a {type(schema).__name__}, not a pyarrow.Schema")
+    check_column_names(schema)
+    if not partition_by or isinstance(partition_by, str):
+        raise InvalidInputError('partition_by is a list of at least one field, for example ["year(ts)", "country"]')
+    numbered = assign_field_ids(pa.schema([as_stored(field) for field in schema], metadata=schema.metadata))
+    columns = [_level(item, numbered) for item in partition_by]
+    hive.check(numbered, columns)
+    manifest = TreeManifest(root)
+    taken = Manifest(root)
+    create.refuse_taken(taken)
+    if not taken.claim_properties(hive.to_properties(numbered, columns)):
+        raise TableAlreadyExistsError(f"there is a partitioned table at {root.uri!r} already: open it")
+    return manifest
+
+
+def _level(item: str | PartitionField, schema: Any) -> HiveColumn:
+    """One item of ``partition_by``: what all layouts know, ``hash(x)``, and the hour of a time."""
+    if isinstance(item, str) and item not in schema.names:
+        found = tokens(item)
+        called = len(found) >= 4 and found[1].text == "(" and closing(found, 1) == len(found) - 1
+        if called and found[0].name in ("hash", "hour"):
+            spans = list(arguments(found, 1, len(found) - 1))
+            if len(spans) != 1:
+                raise InvalidInputError(f"partition_by: {found[0].name} takes exactly one column")
+            return HiveColumn(name=named_column(item[slice(*spans[0])], schema), function=str(found[0].name))
+    (field,) = parse_partition_by([item], schema)
+    column = hive.column_of(field, schema)
+    if (
+        not isinstance(item, PartitionField)
+        and " as " in item.lower()
+        and field.field_id != hive.field_name(column.key)
+    ):
+        raise InvalidInputError(f"partition_by: {item!r}: the Hive-style layout calls it {column.key!r} itself")
+    return column

@@ -1,0 +1,37 @@
+"""The two older layouts turned into the current one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lancepart.errors import UnsupportedOperationError
+from lancepart.layout import create, opening
+from lancepart.layout.hivetree import TreeManifest
+from lancepart.layout.metadata import DRAFT
+from lancepart.maintain import upgradedraft, upgradehive
+from lancepart.model.ids import check_path
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.root import Root
+
+
+def upgrade(root: Root, namespace: Sequence[str] = (), *, spark: Any = None, remove_old: bool = False) -> Manifest:
+    """Turn a table into the current layout, going on where an upgrade that was killed came to; its manifest.
+
+    A table that has the current layout already is left alone, but for what an earlier upgrade left to be done.
+    """
+    if spark is not None:
+        raise UnsupportedOperationError("an upgrade on Spark is not supported yet: leave spark out")
+    path = check_path(namespace, what="namespace", root_allowed=True)
+    found = opening.find(root, path)
+    if isinstance(found, TreeManifest):
+        manifest = upgradehive.upgrade(found)
+    else:
+        manifest = found
+        if create.load(found, found.snapshot()).layout == DRAFT:
+            upgradedraft.upgrade(found)
+    upgradedraft.settle(manifest)
+    upgradehive.tidy(manifest)
+    if remove_old:
+        upgradehive.remove_old(root, path)
+    return manifest

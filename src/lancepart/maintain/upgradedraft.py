@@ -1,0 +1,157 @@
+"""The expression draft turned into the current layout, in place: no row of data moves."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lancepart.commit.transaction import who
+from lancepart.errors import ConcurrentModificationError, InternalError
+from lancepart.layout import create
+from lancepart.layout.layouts import LAYOUTS
+from lancepart.layout.leaves import Leaf
+from lancepart.layout.metadata import (
+    DRAFT,
+    MANIFEST,
+    READ_BRANCH,
+    READ_TAG,
+    READ_VERSION,
+    STRONG,
+    TableMetadata,
+)
+from lancepart.maintain.fingerprint import Fingerprint, fingerprint
+from lancepart.plan import planner
+from lancepart.read import leaf as reading
+from lancepart.read.leaf import LeafTask
+from lancepart.storage import leafdata
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.root import Root
+from lancepart.storage.rows import TABLE_VERSION, Change, Row, Update, dump_metadata, now
+from lancepart.storage.snapshot import Snapshot
+from lancepart.storage.translate import ConflictError
+
+UPGRADED = "lancepart.upgraded"
+
+_TRIES = 20
+
+
+def upgrade(manifest: Manifest) -> None:
+    """Number the leaves' versions, check that both definitions give the same rows, and then swap the definition.
+
+    Until the swap the table is a draft that other clients read and write; the swap is one commit.
+    """
+    salt = secrets.token_hex(8)
+    definition = create.load(manifest, manifest.snapshot())
+    pointers = [READ_VERSION] if definition.transactions == STRONG else []
+    manifest.add_columns([*pointers, *(each for spec in definition.specs for each in create.partition_fields(spec))])
+    for _ in range(_TRIES):
+        record_versions(manifest)
+        snapshot = manifest.snapshot()
+        before = create.load(manifest, snapshot)
+        if before.layout != DRAFT:
+            return
+        after = replace(before, layout=MANIFEST, salt=before.salt or salt, change=before.change + 1)
+        _verify(manifest.root, snapshot, before, after)
+        try:
+            manifest.swap_properties(snapshot, {**after.to_properties(), UPGRADED: DRAFT})
+            return
+        except ConflictError:
+            continue
+    raise ConcurrentModificationError("other writers kept changing the table; try again")
+
+
+def settle(manifest: Manifest) -> None:
+    """Number what a client of the draft committed while the definition was being swapped."""
+    if manifest.snapshot().properties.get(UPGRADED) == DRAFT:
+        record_versions(manifest)
+        manifest.set_properties({UPGRADED: None})
+
+
+def record_versions(manifest: Manifest) -> None:
+    """Give each leaf whose version no ``table_version`` row records one, with its statistics on the leaf's own row."""
+    identifier, user = uuid.uuid4().hex, who()
+
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        metadata = create.load(manifest, snapshot)
+        if metadata.transactions != STRONG:
+            return Change(), None
+        recorded = _recorded(snapshot)
+        inserts, updates = [], []
+        for leaf in _pinned(snapshot, metadata):
+            number = _number(leaf.object_id, recorded)
+            if number and recorded[f"{leaf.object_id}${number}"] == leaf.read_version:
+                continue
+            stats = _stats(manifest.root, leaf)
+            told = {"transaction": identifier, "operation": "upgrade", "by": user, "added": 0, "deleted": 0}
+            inserts.append(
+                Row(
+                    object_id=f"{leaf.object_id}${number + 1}",
+                    object_type=TABLE_VERSION,
+                    metadata={**told, "change": metadata.change, **stats},
+                    created_at=now(),
+                    columns={READ_VERSION.name: leaf.read_version},
+                )
+            )
+            updates.append(Update(object_id=leaf.object_id, values=_pointer(leaf, number + 1, stats)))
+        return Change(inserts=tuple(inserts), updates=tuple(updates)), None
+
+    manifest.transact(plan)
+
+
+def _recorded(snapshot: Snapshot) -> dict[str, Any]:
+    found = snapshot.scan(f"object_type = '{TABLE_VERSION}'", columns=["object_id", READ_VERSION.name])
+    assert found is not None
+    return dict(zip(*(found.column(name).to_pylist() for name in found.column_names), strict=True))
+
+
+def _pinned(snapshot: Snapshot, metadata: TableMetadata) -> tuple[Leaf, ...]:
+    """The leaves at what their own rows say, even where a ``table_version`` row says something older."""
+    draft = LAYOUTS[DRAFT]
+    return tuple(
+        leaf
+        for spec in metadata.specs
+        for leaf in draft.leaves(snapshot, spec, draft.candidates(snapshot, spec, None), metadata)
+    )
+
+
+def _number(identifier: str, recorded: Mapping[str, Any]) -> int:
+    number = 0
+    while f"{identifier}${number + 1}" in recorded:
+        number += 1
+    return number
+
+
+def _stats(root: Root, leaf: Leaf) -> dict[str, int]:
+    rows, size, fragments = leafdata.measure(leafdata.open_leaf(root, leaf.location, leaf.read_version))
+    return {"rows": rows, "bytes": size, "fragments": fragments}
+
+
+def _pointer(leaf: Leaf, number: int, stats: Mapping[str, int]) -> dict[str, Any]:
+    """What a leaf's row says, so that clients of the draft read the same: a branch is a table of its own."""
+    return {
+        "location": leaf.location,
+        "metadata": dump_metadata({"n": number, **stats}),
+        READ_VERSION.name: leaf.read_version,
+        READ_BRANCH.name: None,
+        READ_TAG.name: None,
+    }
+
+
+def _verify(root: Root, snapshot: Snapshot, before: TableMetadata, after: TableMetadata) -> None:
+    """Read every partition by the old definition and by the new one."""
+    old = {leaf.object_id: leaf for leaf in planner.plan(snapshot, before, None).leaves}
+    new = {leaf.object_id: leaf for leaf in planner.plan(snapshot, after, None).leaves}
+    if set(old) != set(new):
+        raise InternalError(f"the upgrade would change the partitions {sorted(set(old) ^ set(new))}; nothing was done")
+    for identifier, leaf in old.items():
+        if rows_of(root, before, leaf) != rows_of(root, after, new[identifier]):
+            raise InternalError(f"partition {identifier!r} would read differently after the upgrade; nothing was done")
+
+
+def rows_of(root: Root, metadata: TableMetadata, leaf: Leaf) -> Fingerprint:
+    """What a leaf holds, as the table shows it."""
+    columns = tuple(metadata.schema.names)
+    return fingerprint(reading.read(LeafTask(root=root, metadata=metadata, leaf=leaf, columns=columns, predicate=None)))

@@ -1,0 +1,52 @@
+"""What a filter is left with in a leaf whose path holds some of the columns: those are the same in all of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from datafusion import SessionContext
+
+from lancepart.model.predicate import And, Constant, Is, Not, Or, Predicate
+
+
+def settled(predicate: Predicate, columns: Mapping[str, Any]) -> Predicate:
+    """The filter with each part answered that asks only of these columns, given as arrays of one value."""
+    rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    context = SessionContext()
+    context.register_record_batches("rows", [[rows]])
+
+    def answer(part: Predicate) -> Constant:
+        found = context.sql(f"SELECT {part.to_sql()} AS answer FROM rows").to_pydict()
+        return Constant(value=found["answer"][0])
+
+    return _settled(predicate, frozenset(columns), answer)
+
+
+def _settled(predicate: Predicate, known: frozenset[str], answer: Callable[[Predicate], Constant]) -> Predicate:
+    asked = predicate.columns()
+    if not asked & known:
+        return predicate
+    if asked <= known:
+        return answer(predicate)
+    match predicate:
+        case And(operands=operands):
+            return _joined(And, [_settled(part, known, answer) for part in operands], neutral=True)
+        case Or(operands=operands):
+            return _joined(Or, [_settled(part, known, answer) for part in operands], neutral=False)
+        case Not(operand=operand):
+            return Not(operand=_settled(operand, known, answer))
+        case Is(operand=operand, outcome=outcome):
+            return Is(operand=_settled(operand, known, answer), outcome=outcome)
+    return predicate
+
+
+def _joined(kind: type[And] | type[Or], parts: list[Predicate], *, neutral: bool) -> Predicate:
+    decisive = Constant(value=not neutral)
+    if decisive in parts:
+        return decisive
+    left = tuple(part for part in parts if part != Constant(value=neutral))
+    if not left:
+        return Constant(value=neutral)
+    return left[0] if len(left) == 1 else kind(operands=left)

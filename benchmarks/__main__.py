@@ -7,7 +7,7 @@ import sys
 
 from benchmarks.report import Report
 
-ALL = ("catalog", "hashing", "join", "pruning", "transactions")
+ALL = ("catalog", "hashing", "join", "pruning", "spark", "transactions")
 
 
 def main() -> None:

@@ -107,6 +107,7 @@ def test_a_filter_that_leaves_one_spec_version_brings_its_partitioning_back(spar
     filtered = spark.sql(f"SELECT a.id, b.id FROM l_evolved a JOIN l_places b ON {on} WHERE a.day < DATE '2023-12-31'")
 
     assert "Exchange" in plan_of(shuffled)
+    assert "Exchange" not in plan_of(filtered)
     assert rows_of(filtered) == rows_of(
         spark.sql(f"SELECT a.id, b.id FROM p_evolved a JOIN p_places b ON {on} WHERE a.day < DATE '2023-12-31'")
     )

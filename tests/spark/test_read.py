@@ -128,7 +128,7 @@ def test_statistics_are_those_of_what_is_left(spark: Any, root: str) -> None:
     assert "Statistics(sizeInBytes=1616.0 B)" in all_of_them
 
 
-def test_a_filter_found_at_run_time_leaves_leaves_out(spark: Any, tmp_path: Path) -> None:
+def test_a_join_with_a_filter_found_at_run_time(spark: Any, tmp_path: Path) -> None:
     facts = lp.create_table(str(tmp_path / "facts"), SCHEMA, ["country"])
     facts.append(pa.concat_tables([rows(*range(n * 100, n * 100 + 100), country=f"c{n}") for n in range(8)]))
     places = pa.schema([("country", pa.string()), ("zone", pa.string())])

@@ -10,12 +10,17 @@ from dataclasses import replace
 from typing import Any
 
 from lancepart.commit.transaction import who
-from lancepart.errors import ConcurrentModificationError, InternalError, UnsupportedOperationError
+from lancepart.errors import (
+    ConcurrentModificationError,
+    InternalError,
+    TableAlreadyExistsError,
+    UnsupportedOperationError,
+)
 from lancepart.layout import create, hive, opening
 from lancepart.layout.hivetree import TreeManifest, TreeSnapshot, namespace_properties
 from lancepart.layout.layouts import layout_of
 from lancepart.layout.leaves import Leaf, partition_column
-from lancepart.layout.metadata import MANIFEST, READ_VERSION, STRONG, TableMetadata
+from lancepart.layout.metadata import MANIFEST, READ_VERSION, STRONG, TableMetadata, is_partitioned
 from lancepart.maintain.upgradecopy import Copy, Partition, copied, leaf_versions, made
 from lancepart.maintain.upgradedraft import rows_of
 from lancepart.model import hivepath
@@ -91,7 +96,12 @@ def _field(field: PartitionField, old: TableMetadata) -> PartitionField:
 def _state(target: Manifest) -> dict[str, str]:
     """What all runs of one upgrade share, so that they give partitions the same names and places."""
     fresh = json.dumps({"salt": secrets.token_hex(8), "id": uuid.uuid4().hex})
-    if STATE not in target.snapshot().properties:
+    snapshot = target.snapshot()
+    if STATE not in snapshot.properties:
+        if is_partitioned(snapshot.properties) or snapshot.row("v1") is not None:
+            raise TableAlreadyExistsError(
+                f"{target.root.uri!r} has a table or a namespace 'v1' of its own, where the upgraded table would be"
+            )
         target.claim_properties({STATE: fresh})
     found: dict[str, str] = json.loads(target.snapshot().properties[STATE])
     return found

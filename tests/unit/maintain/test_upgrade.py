@@ -9,10 +9,10 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace import ListNamespacesRequest
+from lance_namespace import CreateNamespaceRequest, ListNamespacesRequest
 
 import lancepart as lp
-from lancepart.errors import InternalError, TableNotFoundError, UnsupportedOperationError
+from lancepart.errors import InternalError, TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
 from lancepart.maintain import upgradecopy, upgradedraft, upgradehive
 from lancepart.maintain.fingerprint import Fingerprint, fingerprint
 from lancepart.model.transforms import Bucket, Identity, Truncate, Year
@@ -137,6 +137,30 @@ def test_what_is_no_table_can_not_be_upgraded(local: Place) -> None:
     trees.write_events(local.root)
     with pytest.raises(UnsupportedOperationError, match="spark"):
         lp.upgrade(local.root, spark=object())
+
+
+def test_what_stands_where_the_new_table_would_be_is_left_alone(local: Place) -> None:
+    trees.write_events(local.root)
+    local.catalog().create_namespace(CreateNamespaceRequest(id=["v1"]))
+    local.catalog().create_namespace(CreateNamespaceRequest(id=["v1", "precious"]))
+
+    with pytest.raises(TableAlreadyExistsError, match="'v1' of its own"):
+        lp.upgrade(local.root)
+
+    assert local.catalog().list_namespaces(ListNamespacesRequest(id=["v1"])).namespaces == ["precious"]
+    assert trees.ids(lp.open_table(local.root)) == [1, 2, 3, 4, 5, 6]
+
+
+def test_other_objects_of_the_catalog_stay(local: Place) -> None:
+    trees.write_events(local.root)
+    local.catalog().create_namespace(CreateNamespaceRequest(id=["other"]))
+    lance.write_dataset(pa.table({"x": [1]}), f"{local.root}/users.lance")
+
+    table = lp.upgrade(local.root, remove_old=True)
+
+    assert local.catalog().list_namespaces(ListNamespacesRequest(id=[])).namespaces == ["other", "v1"]
+    assert lance.dataset(f"{local.root}/users.lance").count_rows() == 1
+    assert trees.ids(table) == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_hash_of_nested_values_has_nothing_like_it(local: Place) -> None:

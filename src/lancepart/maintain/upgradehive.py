@@ -61,7 +61,7 @@ def upgrade(tree: TreeManifest) -> Manifest:
         copies = copied(tree, snapshot, target.root, metadata, state["id"], WORK)
         partitions = made(target.root, metadata, copies, state["id"])
         _verify(target.root, metadata, partitions)
-        _publish(target, metadata, partitions, state["id"])
+        _publish(tree, target, metadata, partitions, state["id"])
         if _unchanged(tree, copies) and _swap(tree, target, metadata, location):
             return Manifest(target.root)
     raise ConcurrentModificationError("other writers kept changing the tree; try again")
@@ -126,11 +126,15 @@ def _verify(root: Root, metadata: TableMetadata, partitions: Sequence[Partition]
             )
 
 
-def _publish(target: Manifest, metadata: TableMetadata, partitions: Sequence[Partition], identifier: str) -> None:
+def _publish(
+    tree: TreeManifest, target: Manifest, metadata: TableMetadata, partitions: Sequence[Partition], identifier: str
+) -> None:
     """The rows of all new leaves in one commit; no reader looks at them before the definition is swapped."""
     user = who()
 
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        if not hive.is_hive(tree.snapshot().table_properties):
+            raise ConcurrentModificationError("the table was upgraded by another process meanwhile: open it again")
         wanted: dict[str, Row] = {}
         for partition in partitions:
             wanted |= _rows(target.root, metadata.spec, partition, identifier, user)

@@ -12,7 +12,13 @@ import pytest
 from lance_namespace import CreateNamespaceRequest, ListNamespacesRequest
 
 import lancepart as lp
-from lancepart.errors import InternalError, TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
+from lancepart.errors import (
+    ConcurrentModificationError,
+    InternalError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
 from lancepart.maintain import upgradecopy, upgradedraft, upgradehive
 from lancepart.maintain.fingerprint import Fingerprint, fingerprint
 from lancepart.model.transforms import Bucket, Identity, Truncate, Year
@@ -203,6 +209,26 @@ def test_a_leaf_that_changes_meanwhile_is_copied_again(local: Place, monkeypatch
     assert trees.ids(table) == [1, 2, 3, 4, 7, 8]
     assert table.scan().count() == 6
     assert len(trees.paths(table)) == 4
+
+
+@pytest.mark.parametrize("namespace", [(), ("sales", "events")])
+def test_an_upgrade_that_another_one_overtakes_changes_nothing(
+    local: Place, monkeypatch: pytest.MonkeyPatch, namespace: tuple[str, ...]
+) -> None:
+    trees.write_events(local.root, namespace=namespace)
+    real = upgradehive._verify
+
+    def verify(*arguments: Any) -> None:
+        real(*arguments)
+        monkeypatch.undo()
+        winner = lp.upgrade(local.root, namespace=namespace)
+        winner.append([{"id": 7, "event_date": date(2025, 12, 10), "country": "US"}])
+
+    monkeypatch.setattr(upgradehive, "_verify", verify)
+
+    with pytest.raises(ConcurrentModificationError, match="open it again"):
+        lp.upgrade(local.root, namespace=namespace)
+    assert trees.ids(lp.open_table(local.root, namespace=namespace)) == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_an_upgrade_goes_on_where_the_last_one_failed(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:

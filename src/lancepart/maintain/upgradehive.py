@@ -10,12 +10,17 @@ from dataclasses import replace
 from typing import Any
 
 from lancepart.commit.transaction import who
-from lancepart.errors import ConcurrentModificationError, InternalError, UnsupportedOperationError
+from lancepart.errors import (
+    ConcurrentModificationError,
+    InternalError,
+    TableAlreadyExistsError,
+    UnsupportedOperationError,
+)
 from lancepart.layout import create, hive, opening
 from lancepart.layout.hivetree import TreeManifest, TreeSnapshot, namespace_properties
 from lancepart.layout.layouts import layout_of
 from lancepart.layout.leaves import Leaf, partition_column
-from lancepart.layout.metadata import MANIFEST, READ_VERSION, STRONG, TableMetadata
+from lancepart.layout.metadata import MANIFEST, READ_VERSION, STRONG, TableMetadata, is_partitioned
 from lancepart.maintain.upgradecopy import Copy, Partition, copied, leaf_versions, made
 from lancepart.maintain.upgradedraft import rows_of
 from lancepart.model import hivepath
@@ -56,7 +61,7 @@ def upgrade(tree: TreeManifest) -> Manifest:
         copies = copied(tree, snapshot, target.root, metadata, state["id"], WORK)
         partitions = made(target.root, metadata, copies, state["id"])
         _verify(target.root, metadata, partitions)
-        _publish(target, metadata, partitions, state["id"])
+        _publish(tree, target, metadata, partitions, state["id"])
         if _unchanged(tree, copies) and _swap(tree, target, metadata, location):
             return Manifest(target.root)
     raise ConcurrentModificationError("other writers kept changing the tree; try again")
@@ -91,7 +96,12 @@ def _field(field: PartitionField, old: TableMetadata) -> PartitionField:
 def _state(target: Manifest) -> dict[str, str]:
     """What all runs of one upgrade share, so that they give partitions the same names and places."""
     fresh = json.dumps({"salt": secrets.token_hex(8), "id": uuid.uuid4().hex})
-    if STATE not in target.snapshot().properties:
+    snapshot = target.snapshot()
+    if STATE not in snapshot.properties:
+        if is_partitioned(snapshot.properties) or snapshot.row("v1") is not None:
+            raise TableAlreadyExistsError(
+                f"{target.root.uri!r} has a table or a namespace 'v1' of its own, where the upgraded table would be"
+            )
         target.claim_properties({STATE: fresh})
     found: dict[str, str] = json.loads(target.snapshot().properties[STATE])
     return found
@@ -116,11 +126,15 @@ def _verify(root: Root, metadata: TableMetadata, partitions: Sequence[Partition]
             )
 
 
-def _publish(target: Manifest, metadata: TableMetadata, partitions: Sequence[Partition], identifier: str) -> None:
+def _publish(
+    tree: TreeManifest, target: Manifest, metadata: TableMetadata, partitions: Sequence[Partition], identifier: str
+) -> None:
     """The rows of all new leaves in one commit; no reader looks at them before the definition is swapped."""
     user = who()
 
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        if not hive.is_hive(tree.snapshot().table_properties):
+            raise ConcurrentModificationError("the table was upgraded by another process meanwhile: open it again")
         wanted: dict[str, Row] = {}
         for partition in partitions:
             wanted |= _rows(target.root, metadata.spec, partition, identifier, user)

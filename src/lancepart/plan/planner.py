@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from lancepart.layout.layouts import as_leaves, candidates
 from lancepart.layout.leaves import Leaf, is_current, total_rows
-from lancepart.layout.metadata import HIVE, MANIFEST, STRONG, TableMetadata
+from lancepart.layout.metadata import DRAFT, HIVE, MANIFEST, STRONG, TableMetadata
 from lancepart.model.predicate import Predicate
 from lancepart.plan.prune import Pruner
 from lancepart.storage.rows import TABLE
@@ -48,8 +48,9 @@ class Plan:
                 pushed = f"\n      AND {spec.pushed}" if spec.pushed else ""
                 tests.append(f"(object_id LIKE 'v{spec.spec_id}$%'{pushed})")
         choices = "\n    OR ".join(tests) or "false"
+        pointers = "read_version, read_branch, read_tag" if self.layout == DRAFT else "read_version"
         return (
-            "SELECT object_id, location, read_version\nFROM __manifest\n"
+            f"SELECT object_id, location, {pointers}\nFROM __manifest\n"
             f"WHERE object_type = 'table'\n  AND (\n    {choices}\n  )"
         )
 

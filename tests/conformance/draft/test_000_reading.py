@@ -38,6 +38,7 @@ def test_appendix_e_finds_both_leaves_and_filters_the_rest_in_them(local: Place)
     found = [(leaf.object_id, leaf.location, leaf.read_version) for leaf in scan.plan().leaves]
 
     assert found == [(V1_LEAF, LOCATIONS[V1_LEAF], 5), (V2_LEAF, LOCATIONS[V2_LEAF], 3)]
+    assert "SELECT object_id, location, read_version, read_branch, read_tag\nFROM __manifest" in scan.explain()
     assert "partition_field_event_date = DATE '2025-12-10'" in scan.explain()
     assert "partition_field_event_year = 2025 AND partition_field_country = 'US'" in scan.explain()
     assert sorted(scan.to_arrow()["id"].to_pylist()) == [1, 3, 5, 11]
@@ -177,6 +178,16 @@ def test_a_leaf_without_a_pointer_gets_one_and_what_main_gets_later_is_not_read(
     lance.write_dataset(appendix.events((99, DAY, "US")), f"{local.root}/{LOCATIONS[V2_LEAF]}", mode="append")
 
     assert ids(table, "country = 'US'") == [1, 3, 5, 11, 12, 13, 20]
+
+
+def test_snapshots_of_the_draft_have_names_too(local: Place) -> None:
+    table = opened(local)
+    table.tags.create("before", table.version)
+    table.append(appendix.events((20, DAY, "US")))
+
+    assert ids(lp.open_table(local.root, version="before")) == [1, 2, 3, 4, 5, 11, 12, 13]
+    with pytest.raises(UnsupportedOperationError, match="open it without a version"):
+        lp.open_table(local.root, version="before").append(appendix.events((21, DAY, "US")))
 
 
 def test_the_specs_stay_arrays(local: Place) -> None:

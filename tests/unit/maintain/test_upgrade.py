@@ -9,10 +9,16 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace import ListNamespacesRequest
+from lance_namespace import CreateNamespaceRequest, ListNamespacesRequest
 
 import lancepart as lp
-from lancepart.errors import InternalError, TableNotFoundError, UnsupportedOperationError
+from lancepart.errors import (
+    ConcurrentModificationError,
+    InternalError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
 from lancepart.maintain import upgradecopy, upgradedraft, upgradehive
 from lancepart.maintain.fingerprint import Fingerprint, fingerprint
 from lancepart.model.transforms import Bucket, Identity, Truncate, Year
@@ -139,6 +145,30 @@ def test_what_is_no_table_can_not_be_upgraded(local: Place) -> None:
         lp.upgrade(local.root, spark=object())
 
 
+def test_what_stands_where_the_new_table_would_be_is_left_alone(local: Place) -> None:
+    trees.write_events(local.root)
+    local.catalog().create_namespace(CreateNamespaceRequest(id=["v1"]))
+    local.catalog().create_namespace(CreateNamespaceRequest(id=["v1", "precious"]))
+
+    with pytest.raises(TableAlreadyExistsError, match="'v1' of its own"):
+        lp.upgrade(local.root)
+
+    assert local.catalog().list_namespaces(ListNamespacesRequest(id=["v1"])).namespaces == ["precious"]
+    assert trees.ids(lp.open_table(local.root)) == [1, 2, 3, 4, 5, 6]
+
+
+def test_other_objects_of_the_catalog_stay(local: Place) -> None:
+    trees.write_events(local.root)
+    local.catalog().create_namespace(CreateNamespaceRequest(id=["other"]))
+    lance.write_dataset(pa.table({"x": [1]}), f"{local.root}/users.lance")
+
+    table = lp.upgrade(local.root, remove_old=True)
+
+    assert local.catalog().list_namespaces(ListNamespacesRequest(id=[])).namespaces == ["other", "v1"]
+    assert lance.dataset(f"{local.root}/users.lance").count_rows() == 1
+    assert trees.ids(table) == [1, 2, 3, 4, 5, 6]
+
+
 def test_a_hash_of_nested_values_has_nothing_like_it(local: Place) -> None:
     hive_table(local, ["hash(deep)"])
 
@@ -179,6 +209,26 @@ def test_a_leaf_that_changes_meanwhile_is_copied_again(local: Place, monkeypatch
     assert trees.ids(table) == [1, 2, 3, 4, 7, 8]
     assert table.scan().count() == 6
     assert len(trees.paths(table)) == 4
+
+
+@pytest.mark.parametrize("namespace", [(), ("sales", "events")])
+def test_an_upgrade_that_another_one_overtakes_changes_nothing(
+    local: Place, monkeypatch: pytest.MonkeyPatch, namespace: tuple[str, ...]
+) -> None:
+    trees.write_events(local.root, namespace=namespace)
+    real = upgradehive._verify
+
+    def verify(*arguments: Any) -> None:
+        real(*arguments)
+        monkeypatch.undo()
+        winner = lp.upgrade(local.root, namespace=namespace)
+        winner.append([{"id": 7, "event_date": date(2025, 12, 10), "country": "US"}])
+
+    monkeypatch.setattr(upgradehive, "_verify", verify)
+
+    with pytest.raises(ConcurrentModificationError, match="open it again"):
+        lp.upgrade(local.root, namespace=namespace)
+    assert trees.ids(lp.open_table(local.root, namespace=namespace)) == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_an_upgrade_goes_on_where_the_last_one_failed(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:

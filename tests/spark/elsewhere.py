@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import lancepart as lp
@@ -59,8 +60,29 @@ def main(kind: str, orders: str, customers: str) -> None:
         "types": frame.dtypes,
         "union": frame.where("id = 1").unionAll(frame.where("id = 2")).count(),
     }
-    print("\n" + json.dumps(found))
+    print("\n" + json.dumps(found | written(spark, kind, Path(orders).parent)))
     spark.stop()
+
+
+def written(spark: Any, kind: str, folder: Path) -> dict[str, Any]:
+    """Make a table, write to it in every way, and join it."""
+    root = str(folder / "written")
+    data = spark.range(20).selectExpr("id", "cast(id % 3 as int) AS k", "concat('t', id) AS t")
+    data.write.format("lancepart").mode("append").option("partition_by", "k").save(root)
+    data.where("k = 1").write.format("lancepart").mode("overwrite").option("partitionOverwriteMode", "dynamic").save(
+        root
+    )
+    table = lp.open_table(root)
+    table.append(data.selectExpr("id + 100 AS id", "k", "t"), idempotency_key="more")
+    table.append(data.selectExpr("id + 100 AS id", "k", "t"), idempotency_key="more")
+    table.upsert(data.where("id < 2").selectExpr("id", "cast(9 as int) AS k", "'up' AS t"), on=["id"])
+    joined = table.join(table, on=["k"], columns=["id", "id_right"])
+    return {
+        "written": sorted(map(list, spark.read.format("lancepart").load(root).collect())),
+        "scanned": table.scan("k = 9").to_spark(spark).count(),
+        "joined_tables": joined.to_spark(spark).count(),
+        "kind": kind,
+    }
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,12 @@ def test_the_same_rows_in_a_session_of_another_kind(kind: str, tmp_path: Path) -
     assert sum(count for _, count in found["grouped"]) == len(ids)
     assert found["types"] == [["id", "bigint"], ["country", "string"], ["text", "string"], ["day", "date"]]
     assert ("Exchange" in found["plan"]) == (kind == "plain")
+    expected = [[n, n % 3, f"t{n}"] for n in range(2, 20)] + [[n + 100, n % 3, f"t{n}"] for n in range(20)]
+    expected += [[0, 9, "up"], [1, 9, "up"]]
+    assert found["written"] == sorted(expected)
+    assert found["scanned"] == 2
+    sizes = Counter(row[1] for row in expected)
+    assert found["joined_tables"] == sum(size * size for size in sizes.values())
 
 
 def run(kind: str, *arguments: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from multiprocessing.connection import Connection
 from typing import Any
 
+from lancepart.commit import staged
 from lancepart.maintain import collect
 from lancepart.storage import leafdata
 from lancepart.storage.files import Files
@@ -59,6 +60,21 @@ def transaction(table: Any) -> None:
         tx.update({"bank": "'Z'"}, "id = 7")
 
 
+def job(table: Any, mode: str = "append", **options: Any) -> None:
+    """What a distributed write does: two tasks, and the commit of what they report."""
+    planned = staged.plan(table._manifest, mode=mode, **options)
+    reports = [staged.write(planned, data(rows)) for rows in ([(7, "A", 1), (1, "B", 2)], [(8, "Z", 2)])]
+    staged.commit(table._manifest, planned, reports)
+
+
+def replacing_job(table: Any) -> None:
+    job(table, "replace")
+
+
+def upserting_job(table: Any) -> None:
+    job(table, "upsert", on=["id"])
+
+
 def compact(table: Any) -> None:
     table.maintenance.compact(progress=False)
 
@@ -87,6 +103,9 @@ ACTIONS = (
     update,
     upsert,
     transaction,
+    job,
+    replacing_job,
+    upserting_job,
     compact,
     rewrite,
     rollback,

@@ -101,9 +101,27 @@ def commit(manifest: Manifest, job: Job, reports: Iterable[Report]) -> int | Non
             time.sleep(random.uniform(0, 0.05))
 
 
+def job_of(transaction: Transaction) -> Job:
+    """A job whose rows become part of a transaction that has begun."""
+    return Job(root=transaction.manifest.root, version=transaction.snapshot.version, id=transaction.id)
+
+
 def _transaction(job: Job, manifest: Manifest, version: int | None) -> Transaction:
     """A transaction under the job's own id, which all its tasks share."""
     return Transaction(manifest=manifest, operation=job.operation, once=job.once, version=version, id=job.id)
 
 
-__all__ = ["APPEND", "OVERWRITE", "REPLACE", "UPSERT", "WHERE", "Job", "Report", "commit", "plan", "write"]
+__all__ = [
+    "APPEND",
+    "OVERWRITE",
+    "REPLACE",
+    "UPSERT",
+    "WHERE",
+    "Job",
+    "Report",
+    "adopt",
+    "commit",
+    "job_of",
+    "plan",
+    "write",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,12 +15,14 @@ from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import READ_VERSION, STRONG, TableMetadata
+from lancepart.maintain.elsewhere import over
 from lancepart.maintain.progress import track
 from lancepart.maintain.upkeep import Report
 from lancepart.plan import planner
 from lancepart.storage import history, leafdata
 from lancepart.storage.files import FileInfo, Files
 from lancepart.storage.manifest import Manifest
+from lancepart.storage.root import Root
 from lancepart.storage.rows import TABLE_VERSION, Change, Row
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import storage_errors
@@ -39,7 +42,12 @@ def moment(older_than: timedelta | datetime) -> datetime:
 
 
 def expire(
-    manifest: Manifest, older_than: timedelta | datetime, *, safe_age: timedelta = SAFE_AGE, progress: bool = True
+    manifest: Manifest,
+    older_than: timedelta | datetime,
+    *,
+    safe_age: timedelta = SAFE_AGE,
+    spark: Any = None,
+    progress: bool = True,
 ) -> Report:
     """Forget old snapshots, and remove the versions and files of leaves that no kept one needs.
 
@@ -59,12 +67,17 @@ def expire(
         doomed = [number for number in doomed if number not in kept]
         if doomed:
             handle.cleanup_old_versions(versions=doomed)
-    files, size = _collect_leaves(manifest, live, cutoff, dry_run=False, progress=progress)
+    files, size = _collect_leaves(manifest, live, cutoff, dry_run=False, spark=spark, progress=progress)
     return Report(action="expire", changed=len(doomed) + dropped, removed_files=files, freed_bytes=size)
 
 
 def remove_orphans(
-    manifest: Manifest, older_than: timedelta | datetime, *, dry_run: bool = False, progress: bool = True
+    manifest: Manifest,
+    older_than: timedelta | datetime,
+    *,
+    dry_run: bool = False,
+    spark: Any = None,
+    progress: bool = True,
 ) -> Report:
     """Remove what writers that failed left behind: directories and files that no kept snapshot names."""
     cutoff = moment(older_than)
@@ -72,7 +85,7 @@ def remove_orphans(
     metadata = _strong(manifest, snapshot)
     oldest = history.versions(manifest)[0]
     live = _live_versions(manifest, snapshot, metadata, oldest)
-    files, size = _collect_leaves(manifest, live, cutoff, dry_run=dry_run, progress=progress)
+    files, size = _collect_leaves(manifest, live, cutoff, dry_run=dry_run, spark=spark, progress=progress)
     store = Files(manifest.root)
     names, _ = store.children()
     found = 0
@@ -194,28 +207,46 @@ def _old_versions(snapshot: Snapshot, then: Mapping[str, Leaf], now: Mapping[str
     return old
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collecting:
+    """A leaf's directory, and the versions of it that must stay."""
+
+    root: Root
+    location: str
+    versions: frozenset[int]
+    cutoff: datetime
+    dry_run: bool
+
+
 def _collect_leaves(
-    manifest: Manifest, live: dict[str, set[int]], cutoff: datetime, *, dry_run: bool, progress: bool
+    manifest: Manifest, live: dict[str, set[int]], cutoff: datetime, *, dry_run: bool, spark: Any, progress: bool
 ) -> tuple[int, int]:
-    store = Files(manifest.root)
-    count = size = 0
-    for location in track(sorted(live), "collecting", show=progress):
-        doomed = _doomed(manifest, store, location, live[location], cutoff)
-        count, size = count + len(doomed), size + sum(info.size for info in doomed)
-        if not dry_run:
-            for info in doomed:
-                store.delete(info.path)
-    return count, size
+    tasks = [
+        Collecting(
+            root=manifest.root, location=location, versions=frozenset(live[location]), cutoff=cutoff, dry_run=dry_run
+        )
+        for location in sorted(live)
+    ]
+    found = over(spark, collect_leaf, tasks, "collecting", progress=progress)
+    return sum(count for count, _ in found), sum(size for _, size in found)
 
 
-def _doomed(
-    manifest: Manifest, store: Files, location: str, versions: Iterable[int], cutoff: datetime
-) -> list[FileInfo]:
+def collect_leaf(task: Collecting) -> tuple[int, int]:
+    """Remove what a leaf needs no more; how many files, and how many bytes."""
+    store = Files(task.root)
+    doomed = _doomed(task.root, store, task.location, task.versions, task.cutoff)
+    if not task.dry_run:
+        for info in doomed:
+            store.delete(info.path)
+    return len(doomed), sum(info.size for info in doomed)
+
+
+def _doomed(root: Root, store: Files, location: str, versions: Iterable[int], cutoff: datetime) -> list[FileInfo]:
     """The files of a leaf that no version of it needs any more: manifests first, then what only they named."""
     wanted = set(versions)
     needed: set[str] = set()
     for version in [*wanted, None]:
-        handle: Any = leafdata.open_leaf(manifest.root, location, version)
+        handle: Any = leafdata.open_leaf(root, location, version)
         needed |= leafdata.live_files(handle) | leafdata.live_indices(handle)
     manifests, rest = [], []
     for info in store.walk(location):

@@ -7,11 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from lancepart.commit.transaction import Transaction
 from lancepart.errors import ConcurrentModificationError, InvalidInputError
-from lancepart.layout.leaves import Leaf
-from lancepart.read import leaf as reading
-from lancepart.storage import leafdata
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError
@@ -56,19 +52,3 @@ def remember(manifest: Manifest, index: Index) -> None:
         except ConflictError:
             continue
     raise ConcurrentModificationError("other writers kept changing the table's indices; try again")
-
-
-def build(transaction: Transaction, leaf: Leaf, index: Index) -> int | None:
-    """A version of a leaf with the index over all its rows; None if the leaf has no such column."""
-    physical = reading.physical_column(transaction.task(leaf, None, ()), index.column)
-    if physical is None or leaf.read_version is None:
-        return None
-    return leafdata.build_index(
-        transaction.manifest.root,
-        leaf.location,
-        physical,
-        index.kind,
-        index.name,
-        base=leaf.read_version,
-        **index.params,
-    )

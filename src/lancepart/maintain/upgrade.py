@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lancepart.errors import UnsupportedOperationError
 from lancepart.layout import create, opening
 from lancepart.layout.hivetree import TreeManifest
 from lancepart.layout.metadata import DRAFT
@@ -20,16 +19,14 @@ def upgrade(root: Root, namespace: Sequence[str] = (), *, spark: Any = None, rem
 
     A table that has the current layout already is left alone, but for what an earlier upgrade left to be done.
     """
-    if spark is not None:
-        raise UnsupportedOperationError("an upgrade on Spark is not supported yet: leave spark out")
     path = check_path(namespace, what="namespace", root_allowed=True)
     found = opening.find(root, path)
     if isinstance(found, TreeManifest):
-        manifest = upgradehive.upgrade(found)
+        manifest = upgradehive.upgrade(found, spark=spark)
     else:
         manifest = found
         if create.load(found, found.snapshot()).layout == DRAFT:
-            upgradedraft.upgrade(found)
+            upgradedraft.upgrade(found, spark=spark)
     upgradedraft.settle(manifest)
     upgradehive.tidy(manifest)
     if remove_old:

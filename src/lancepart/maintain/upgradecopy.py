@@ -15,6 +15,7 @@ from lancepart.layout.columns import leaf_schema
 from lancepart.layout.hivetree import TreeManifest, TreeSnapshot, tree_leaves
 from lancepart.layout.leaves import DATASET, Leaf
 from lancepart.layout.metadata import TableMetadata
+from lancepart.maintain.elsewhere import over
 from lancepart.maintain.fingerprint import Fingerprint, fingerprint
 from lancepart.model.ids import leaf_location, object_id, partition_name
 from lancepart.read import leaf as reading
@@ -103,22 +104,56 @@ def _latest(root: Root, leaf: Leaf) -> int:
         raise
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyTask:
+    """One old leaf to be copied, unless a note tells that it was: plain values, so that it can be done elsewhere."""
+
+    source: Root
+    old: TableMetadata
+    leaf: Leaf
+    target: Root
+    metadata: TableMetadata
+    identifier: str
+    work: str
+
+
 def copied(
-    tree: TreeManifest, snapshot: TreeSnapshot, target: Root, metadata: TableMetadata, identifier: str, work: str
+    tree: TreeManifest,
+    snapshot: TreeSnapshot,
+    target: Root,
+    metadata: TableMetadata,
+    identifier: str,
+    work: str,
+    *,
+    spark: Any = None,
 ) -> list[Copy]:
     """Copy every leaf that no note tells of, at its latest version."""
-    files = Files(target)
-    copies = []
-    for leaf in tree_leaves(snapshot.tree, snapshot.tree.leaves):
-        note = f"{work}/{hashlib.sha256(leaf.object_id.encode()).hexdigest()[:32]}.json"
-        version = _latest(tree.root, leaf)
-        copy = Copy.loads(files.read(note)) if files.exists(note) else None
-        if copy is None or copy.version != version:
-            pinned = replace(leaf, read_version=version)
-            copy = _copy(tree.root, snapshot.tree.metadata, pinned, target, metadata, identifier)
-            files.put(note, copy.dumps(metadata.spec))
-        copies.append(copy)
-    return copies
+    tasks = [
+        CopyTask(
+            source=tree.root,
+            old=snapshot.tree.metadata,
+            leaf=leaf,
+            target=target,
+            metadata=metadata,
+            identifier=identifier,
+            work=work,
+        )
+        for leaf in tree_leaves(snapshot.tree, snapshot.tree.leaves)
+    ]
+    return over(spark, copy_leaf, tasks, "copying")
+
+
+def copy_leaf(task: CopyTask) -> Copy:
+    """Copy one leaf and note it, or read the note."""
+    files = Files(task.target)
+    note = f"{task.work}/{hashlib.sha256(task.leaf.object_id.encode()).hexdigest()[:32]}.json"
+    version = _latest(task.source, task.leaf)
+    copy = Copy.loads(files.read(note)) if files.exists(note) else None
+    if copy is None or copy.version != version:
+        pinned = replace(task.leaf, read_version=version)
+        copy = _copy(task.source, task.old, pinned, task.target, task.metadata, task.identifier)
+        files.put(note, copy.dumps(task.metadata.spec))
+    return copy
 
 
 def _copy(source: Root, old: TableMetadata, leaf: Leaf, target: Root, metadata: TableMetadata, identifier: str) -> Copy:
@@ -155,7 +190,7 @@ def _piece(part: Part, target: Root, metadata: TableMetadata, identifier: str) -
     expected = fingerprint([part.rows])
     location = leaf_location(identifier, _object_id(metadata, part.key))
     schema = leaf_schema(metadata.schema)
-    written = staged.write(target, location, part.rows.rename_columns(schema.names).cast(schema))
+    written = leafdata.stage(target, location, part.rows.rename_columns(schema.names).cast(schema), base=None).items
     return Piece(key=part.key, values=part.values, fragments=written, expected=expected)
 
 

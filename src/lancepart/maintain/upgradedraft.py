@@ -22,6 +22,7 @@ from lancepart.layout.metadata import (
     STRONG,
     TableMetadata,
 )
+from lancepart.maintain.elsewhere import over
 from lancepart.maintain.fingerprint import Fingerprint, fingerprint
 from lancepart.plan import planner
 from lancepart.read import leaf as reading
@@ -38,7 +39,7 @@ UPGRADED = "lancepart.upgraded"
 _TRIES = 20
 
 
-def upgrade(manifest: Manifest) -> None:
+def upgrade(manifest: Manifest, *, spark: Any = None) -> None:
     """Number the leaves' versions, check that both definitions give the same rows, and then swap the definition.
 
     Until the swap the table is a draft that other clients read and write; the swap is one commit.
@@ -54,7 +55,7 @@ def upgrade(manifest: Manifest) -> None:
         if before.layout != DRAFT:
             return
         after = replace(before, layout=MANIFEST, salt=before.salt or salt, change=before.change + 1)
-        _verify(manifest.root, snapshot, before, after)
+        _verify(manifest.root, snapshot, before, after, spark)
         try:
             manifest.swap_properties(snapshot, {**after.to_properties(), UPGRADED: DRAFT})
             return
@@ -140,15 +141,22 @@ def _pointer(leaf: Leaf, number: int, stats: Mapping[str, int]) -> dict[str, Any
     }
 
 
-def _verify(root: Root, snapshot: Snapshot, before: TableMetadata, after: TableMetadata) -> None:
+def _verify(root: Root, snapshot: Snapshot, before: TableMetadata, after: TableMetadata, spark: Any) -> None:
     """Read every partition by the old definition and by the new one."""
     old = {leaf.object_id: leaf for leaf in planner.plan(snapshot, before, None).leaves}
     new = {leaf.object_id: leaf for leaf in planner.plan(snapshot, after, None).leaves}
     if set(old) != set(new):
         raise InternalError(f"the upgrade would change the partitions {sorted(set(old) ^ set(new))}; nothing was done")
-    for identifier, leaf in old.items():
-        if rows_of(root, before, leaf) != rows_of(root, after, new[identifier]):
+    readings = [(root, before, after, leaf, new[identifier]) for identifier, leaf in old.items()]
+    for identifier, same in zip(old, over(spark, reads_alike, readings, "checking"), strict=True):
+        if not same:
             raise InternalError(f"partition {identifier!r} would read differently after the upgrade; nothing was done")
+
+
+def reads_alike(reading: tuple[Root, TableMetadata, TableMetadata, Leaf, Leaf]) -> bool:
+    """Whether a leaf holds the same by both definitions."""
+    root, before, after, old, new = reading
+    return rows_of(root, before, old) == rows_of(root, after, new)
 
 
 def rows_of(root: Root, metadata: TableMetadata, leaf: Leaf) -> Fingerprint:

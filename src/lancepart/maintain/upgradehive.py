@@ -6,7 +6,7 @@ import json
 import secrets
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lancepart.commit.transaction import who
@@ -21,6 +21,8 @@ from lancepart.layout.hivetree import TreeManifest, TreeSnapshot, namespace_prop
 from lancepart.layout.layouts import layout_of
 from lancepart.layout.leaves import Leaf, partition_column
 from lancepart.layout.metadata import MANIFEST, READ_VERSION, STRONG, TableMetadata, is_partitioned
+from lancepart.maintain.elsewhere import over
+from lancepart.maintain.fingerprint import Fingerprint
 from lancepart.maintain.upgradecopy import Copy, Partition, copied, leaf_versions, made
 from lancepart.maintain.upgradedraft import rows_of
 from lancepart.model import hivepath
@@ -44,7 +46,7 @@ WORK = "__upgrade"
 _TRIES = 20
 
 
-def upgrade(tree: TreeManifest) -> Manifest:
+def upgrade(tree: TreeManifest, *, spark: Any = None) -> Manifest:
     """Copy every leaf, check every partition, enter them into the manifest, and then swap the definition.
 
     Until the swap readers and writers see the old table; if one of its leaves changes meanwhile it is copied again.
@@ -58,9 +60,9 @@ def upgrade(tree: TreeManifest) -> Manifest:
     target.add_columns([READ_VERSION, *create.partition_fields(metadata.spec)])
     for _ in range(_TRIES):
         snapshot = tree.snapshot()
-        copies = copied(tree, snapshot, target.root, metadata, state["id"], WORK)
+        copies = copied(tree, snapshot, target.root, metadata, state["id"], WORK, spark=spark)
         partitions = made(target.root, metadata, copies, state["id"])
-        _verify(target.root, metadata, partitions)
+        _verify(target.root, metadata, partitions, spark)
         _publish(tree, target, metadata, partitions, state["id"])
         if _unchanged(tree, copies) and _swap(tree, target, metadata, location):
             return Manifest(target.root)
@@ -107,23 +109,37 @@ def _state(target: Manifest) -> dict[str, str]:
     return found
 
 
-def _verify(root: Root, metadata: TableMetadata, partitions: Sequence[Partition]) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckTask:
+    """One new leaf to be read back."""
+
+    root: Root
+    metadata: TableMetadata
+    partition: Partition
+
+
+def _verify(root: Root, metadata: TableMetadata, partitions: Sequence[Partition], spark: Any) -> None:
     """Read every new leaf back, and compare it with what was read from the old ones."""
-    for partition in partitions:
-        leaf = Leaf(
-            object_id=partition.object_id,
-            spec_id=1,
-            location=partition.location,
-            key=partition.key,
-            values=(),
-            read_version=partition.version,
-        )
-        found = rows_of(root, metadata, leaf)
+    tasks = [CheckTask(root=root, metadata=metadata, partition=partition) for partition in partitions]
+    for partition, found in zip(partitions, over(spark, read_back, tasks, "checking"), strict=True):
         if found != partition.expected:
             raise InternalError(
                 f"partition {partition.object_id!r} has {found}, not {partition.expected} as the old tree; "
                 "the old table stays as it is"
             )
+
+
+def read_back(task: CheckTask) -> Fingerprint:
+    """What a new leaf holds."""
+    leaf = Leaf(
+        object_id=task.partition.object_id,
+        spec_id=1,
+        location=task.partition.location,
+        key=task.partition.key,
+        values=(),
+        read_version=task.partition.version,
+    )
+    return rows_of(task.root, task.metadata, leaf)
 
 
 def _publish(

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
-from lancepart.commit import verbs
+from lancepart.commit import staged, verbs
 from lancepart.commit.transaction import Transaction
 from lancepart.commit.work import Work
 from lancepart.errors import CommitConflictError, InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create
 from lancepart.layout.leaves import Leaf
-from lancepart.maintain import indices
+from lancepart.maintain import indices, leafwork
+from lancepart.maintain.elsewhere import over
 from lancepart.maintain.indices import Index
+from lancepart.maintain.leafwork import Compacting, Indexing, Place, Rewriting
 from lancepart.maintain.progress import track
 from lancepart.model.schema import field_id
 from lancepart.plan import planner
-from lancepart.read import leaf as reading
 from lancepart.storage import history, leafdata
 from lancepart.storage.manifest import Manifest
-from lancepart.write.route import route
 
 TARGET_ROWS = 1024 * 1024
 
@@ -40,40 +37,29 @@ class Report:
     version: int | None = None
 
 
-Step = Callable[[Transaction, Leaf], bool]
-
-
-def compact(manifest: Manifest, *, target_rows: int = TARGET_ROWS, progress: bool = True) -> Report:
-    """Put small fragments together and drop deleted rows, leaf by leaf; a leaf that others change meanwhile waits.
+def compact(manifest: Manifest, *, target_rows: int = TARGET_ROWS, spark: Any = None, progress: bool = True) -> Report:
+    """Put small fragments together and drop deleted rows; a leaf that others change meanwhile waits.
 
     Indices do not follow rows that move, so those of a leaf that is compacted are built anew in the same commit.
     """
     opening = _strong(manifest, "compact")
     wanted = indices.defined(opening.snapshot)
 
-    def step(transaction: Transaction, current: Leaf) -> bool:
-        assert current.read_version is not None
-        newer = leafdata.compact(
-            manifest.root,
-            current.location,
-            base=current.read_version,
-            target_rows=target_rows,
-            rebuilt={index.name for index in wanted},
-        )
-        if newer is None:
-            return False
-        work = transaction.work_on(current)
-        _adopt(work, newer)
-        for index in wanted if work.stats.rows else ():
-            with contextlib.suppress(InvalidInputError):
-                _adopt(work, indices.build(transaction, work.as_leaf(), index) or newer)
-        return True
+    def task(place: Place) -> Compacting:
+        return Compacting(place=place, target_rows=target_rows, indices=wanted)
 
-    return _each_leaf(manifest, "compact", opening.plan(None).leaves, step, "compacting", progress=progress)
+    return _versions(opening, opening.plan(None).leaves, leafwork.compact, task, spark=spark, progress=progress)
 
 
 def create_index(
-    manifest: Manifest, column: str, kind: str, *, name: str | None = None, progress: bool = True, **params: Any
+    manifest: Manifest,
+    column: str,
+    kind: str,
+    *,
+    name: str | None = None,
+    spark: Any = None,
+    progress: bool = True,
+    **params: Any,
 ) -> Report:
     """Build an index in every leaf that has the column; rows added later are found without it."""
     opening = _strong(manifest, "index")
@@ -83,57 +69,98 @@ def create_index(
     index = Index(name=name or f"{column}_idx", column=number or 0, kind=kind.upper(), params=params)
     index.check()
 
-    def step(transaction: Transaction, current: Leaf) -> bool:
-        if current.stats and current.stats.rows == 0:
-            return False
-        newer = indices.build(transaction, current, index)
-        if newer is not None:
-            _adopt(transaction.work_on(current), newer)
-        return newer is not None
+    def task(place: Place) -> Indexing:
+        return Indexing(place=place, index=index)
 
-    done = _each_leaf(manifest, "index", opening.plan(None).leaves, step, "indexing", progress=progress)
+    leaves = opening.plan(None).leaves
+    done = _versions(opening, leaves, leafwork.build_index, task, spark=spark, progress=progress)
     indices.remember(manifest, index)
     return done
 
 
-def rewrite(manifest: Manifest, where: str | None = None, *, progress: bool = True) -> Report:
-    """Move rows that older specs placed into the partitions of the newest, one leaf a commit."""
+def rewrite(manifest: Manifest, where: str | None = None, *, spark: Any = None, progress: bool = True) -> Report:
+    """Move rows that older specs placed into the partitions of the newest: one leaf a commit, or all on Spark."""
     opening = _strong(manifest, "rewrite")
     predicate = verbs.filter_of(opening, where)
-    old = [item for item in opening.plan(predicate).leaves if item.spec_id != opening.spec.id]
+    old = [
+        item
+        for item in opening.plan(predicate).leaves
+        if item.spec_id != opening.spec.id and (item.stats is None or item.stats.rows)
+    ]
 
-    def step(transaction: Transaction, current: Leaf) -> bool:
-        if current.stats is not None and current.stats.rows == 0:
-            return False
-        task = transaction.task(current, predicate, transaction.metadata.schema.names)
-        found = list(reading.with_addresses(task))
-        if not found:
-            return False
-        rows = pa.Table.from_batches(found)
-        transaction.work_on(current).delete(rows.column(reading.ADDRESS).to_numpy())
-        moved = rows.drop_columns([reading.ADDRESS])
-        verbs.add(transaction, list(route(moved, transaction.metadata.schema, transaction.spec)))
-        return True
+    def step(transaction: Transaction, leaves: Sequence[Leaf]) -> list[str]:
+        job = staged.job_of(transaction)
+        works = [Rewriting(place=_place(transaction, leaf), predicate=predicate, job=job) for leaf in leaves]
+        found = over(spark, leafwork.rewrite, works, "rewriting", progress=progress and spark is not None)
+        moved = [(leaf, each) for leaf, each in zip(leaves, found, strict=True) if each is not None]
+        for leaf, (addresses, _) in moved:
+            transaction.work_on(leaf).delete(addresses)
+        staged.adopt(transaction, job, [report for _, (_, report) in moved])
+        return [leaf.object_id for leaf, _ in moved]
 
-    return _each_leaf(manifest, "rewrite", old, step, "rewriting", progress=progress)
+    return _in_commits(opening, old, step, "rewriting", together=spark is not None, progress=progress)
 
 
-def _each_leaf(
-    manifest: Manifest, operation: str, leaves: Sequence[Leaf], step: Step, what: str, *, progress: bool
+def _versions(
+    opening: Transaction,
+    leaves: Sequence[Leaf],
+    action: Callable[[Any], int | None],
+    task: Callable[[Place], Any],
+    *,
+    spark: Any,
+    progress: bool,
 ) -> Report:
-    """Do something to leaf after leaf, each in a commit of its own that yields to others."""
+    """Let an action make new versions of leaves that hold the same rows, and publish them."""
+
+    def step(transaction: Transaction, found: Sequence[Leaf]) -> list[str]:
+        there = [leaf for leaf in found if leaf.read_version is not None]
+        tasks = [task(_place(transaction, leaf)) for leaf in there]
+        what = f"{opening.operation} on Spark"
+        versions = over(spark, action, tasks, what, progress=progress and spark is not None)
+        made = [(leaf, version) for leaf, version in zip(there, versions, strict=True) if version is not None]
+        for leaf, version in made:
+            _adopt(transaction.work_on(leaf), version)
+        return [leaf.object_id for leaf, _ in made]
+
+    return _in_commits(opening, leaves, step, opening.operation, together=spark is not None, progress=progress)
+
+
+def _place(transaction: Transaction, leaf: Leaf) -> Place:
+    return Place(root=transaction.manifest.root, metadata=transaction.metadata, leaf=leaf)
+
+
+def _in_commits(
+    opening: Transaction,
+    leaves: Sequence[Leaf],
+    step: Callable[[Transaction, Sequence[Leaf]], list[str]],
+    what: str,
+    *,
+    together: bool,
+    progress: bool,
+) -> Report:
+    """Do something to leaves, each in a commit of its own or all in one, that yields to others.
+
+    A commit of all leaves out what others changed meanwhile, and is tried again with the rest.
+    """
+    groups: list[list[Leaf]] = [list(leaves)] if together and leaves else [[leaf] for leaf in leaves]
     done, skipped, version = 0, [], None
-    for item in track(leaves, what, show=progress):
-        transaction = _strong(manifest, operation)
-        current = _find(transaction, item)
-        if current is None or current.read_version is None or not step(transaction, current):
-            continue
-        try:
-            version = transaction.commit()
-            done += 1
-        except CommitConflictError:
-            skipped.append(item.object_id)
-    return Report(action=operation, changed=done, skipped=tuple(skipped), version=version)
+    for group in track(groups, what, show=progress):
+        left = group
+        while left:
+            transaction = _strong(opening.manifest, opening.operation)
+            current = [found for leaf in left if (found := _find(transaction, leaf)) is not None]
+            changed = step(transaction, current)
+            if not changed:
+                break
+            try:
+                version = transaction.commit()
+                done += len(changed)
+                break
+            except CommitConflictError as error:
+                lost = set(error.partitions) & {leaf.object_id for leaf in left} or {leaf.object_id for leaf in left}
+                skipped += sorted(lost)
+                left = [leaf for leaf in left if leaf.object_id not in lost]
+    return Report(action=opening.operation, changed=done, skipped=tuple(skipped), version=version)
 
 
 def rollback(manifest: Manifest, version: Any) -> int | None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import pickle
+import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -14,17 +16,21 @@ import pyarrow as pa
 from lancepart.commit import staged
 from lancepart.commit.once import Once
 from lancepart.commit.staged import Job
-from lancepart.errors import TableAlreadyExistsError, TableNotFoundError
-from lancepart.layout.metadata import STRONG
+from lancepart.errors import TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
+from lancepart.layout.metadata import HIVE, STRONG
 from lancepart.model.sqltext import arguments, tokens
 from lancepart.spark.filters import predicate_of
 from lancepart.spark.source import QUESTION, location
 from lancepart.spark.types import arrow_schema, from_spark
+from lancepart.storage import leafdata
+from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.table import PartitionedTable, create_table, open_table
+from lancepart.write.conform import check
 
 Options = Mapping[str, str]
+_ASIDE = "__jobs"
 _DYNAMIC = "dynamic"
 _MODES = {"append": staged.APPEND, "truncate": staged.REPLACE, "dynamic": staged.OVERWRITE, "filter": staged.WHERE}
 
@@ -49,7 +55,45 @@ class Writing:
         return staged.commit(Manifest(self.job.root), self.job, map(pickle.loads, reports))
 
 
-def plan(options: Options, schema: Any, overwrite: bool) -> Writing:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeWriting:
+    """A write to a Hive-style tree, which knows no commit of many leaves: tasks put their rows aside, and the driver
+    brings those of the tasks that succeeded to their leaves.
+    """
+
+    root: Root
+    schema: Any
+    mode: str
+    where: str | None = None
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def write(self, batches: Iterable[Any]) -> bytes:
+        """One task: its rows put aside, and where."""
+        location = f"{_ASIDE}/{self.id}/{uuid.uuid4().hex}"
+        rows = pa.RecordBatchReader.from_batches(self.schema, (from_spark(batch, self.schema) for batch in batches))
+        leafdata.create_leaf(
+            self.root, location, self.schema, leafdata.stage(self.root, location, rows, base=None).items
+        )
+        return location.encode()
+
+    def commit(self, reports: Iterable[bytes]) -> None:
+        """Write what was put aside into the tree."""
+        found = [leafdata.open_leaf(self.root, report.decode(), None).to_batches() for report in reports]
+        rows = pa.RecordBatchReader.from_batches(self.schema, chain.from_iterable(found))
+        table = open_table(self.root.uri, storage_options=self.root.storage_options)
+        try:
+            if self.mode == staged.APPEND:
+                table.append(rows)
+            elif self.mode == staged.REPLACE:
+                table.delete("true")
+                table.append(rows)
+            else:
+                table.overwrite(rows, self.where)
+        finally:
+            Files(self.root).delete_directory(f"{_ASIDE}/{self.id}")
+
+
+def plan(options: Options, schema: Any, overwrite: bool) -> Writing | TreeWriting:
     """Plan a write that Spark asks for; a table that is not there is made if the options say how."""
     given = {key.lower(): value for key, value in options.items()}
     question = json.loads(given.get(QUESTION, "{}"))
@@ -59,6 +103,14 @@ def plan(options: Options, schema: Any, overwrite: bool) -> Writing:
         replaced = predicate_of(question["pushed"], (), table.schema)
         where = "true" if replaced is None else replaced.to_sql()
     key = given.get("idempotency_key")
+    if table.metadata.layout == HIVE:
+        if key is not None:
+            raise UnsupportedOperationError(
+                "an idempotency key needs a table with snapshots; lancepart.upgrade makes one"
+            )
+        columns = columns_of(schema, table.schema)
+        check(columns, table.schema)
+        return TreeWriting(root=Root.parse(*location(options)), schema=columns, mode=mode, where=where)
     manifest = Manifest(Root.parse(*location(options)))
     job = staged.plan(manifest, mode=mode, where=where, once=None if key is None else Once(key=key))
     return Writing(job=job, schema=columns_of(schema, table.schema))

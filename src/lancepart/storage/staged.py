@@ -7,23 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import lance
-import pyarrow as pa
-from lance.fragment import write_fragments
 
-from lancepart.storage.leafdata import open_leaf, stage
+from lancepart.storage.leafdata import open_leaf
 from lancepart.storage.root import Root
-from lancepart.storage.translate import ExistsError, MissingError, storage_errors
-
-
-def write(root: Root, location: str, rows: pa.Table) -> tuple[Any, ...]:
-    """Write rows to a directory, whether or not a leaf is there already; they are part of no version."""
-    try:
-        return stage(root, location, rows, base=None).items
-    except ExistsError:
-        options = dict(root.storage_options) or None
-        with storage_errors(f"write rows to {location!r}", root):
-            uri = root.uri_of(location)
-            return tuple(write_fragments(rows, uri, schema=rows.schema, mode="overwrite", storage_options=options))
+from lancepart.storage.translate import MissingError
 
 
 def fragments_to_json(fragments: Sequence[Any]) -> list[str]:

@@ -140,9 +140,6 @@ def test_an_upgrade_of_what_is_current_changes_nothing(local: Place) -> None:
 def test_what_is_no_table_can_not_be_upgraded(local: Place) -> None:
     with pytest.raises(TableNotFoundError):
         lp.upgrade(local.root)
-    trees.write_events(local.root)
-    with pytest.raises(UnsupportedOperationError, match="spark"):
-        lp.upgrade(local.root, spark=object())
 
 
 def test_what_stands_where_the_new_table_would_be_is_left_alone(local: Place) -> None:

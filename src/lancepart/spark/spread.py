@@ -1,0 +1,47 @@
+"""Any work in pieces, done by Spark's executors."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from lancepart.plan.pack import pack
+from lancepart.spark.tasks import task_count
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_PIECES_A_CORE = 4
+
+
+def spread(spark: Any, action: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """Do something for each item on the executors; the results in the order of the items.
+
+    The action is found by its name there, so that it must be a function of a module.
+    """
+    if not items:
+        return []
+    groups = pack([1] * len(items), _PIECES_A_CORE * task_count(spark))
+    packed = [pickle.dumps((action, [(at, items[at]) for at in group])) for group in groups]
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        from lancepart.spark.spread import done
+
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield done(packed[number])
+
+    numbers = spark.range(0, len(packed), 1, numPartitions=len(packed))
+    rows = numbers.mapInArrow(run, "results binary").collect()
+    found = [pair for row in rows for pair in pickle.loads(row["results"])]
+    return [result for _, result in sorted(found, key=lambda pair: pair[0])]
+
+
+def done(packed: bytes) -> pa.RecordBatch:
+    """One task, on the executor that it was sent to."""
+    action, items = pickle.loads(packed)
+    results = [(at, action(item)) for at, item in items]
+    return pa.RecordBatch.from_pydict({"results": pa.array([pickle.dumps(results)], pa.binary())})

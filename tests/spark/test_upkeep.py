@@ -1,0 +1,87 @@
+"""Upkeep on Spark: the executors do the work, one commit publishes it, and it yields to writers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import lancepart as lp
+from lancepart.maintain import collect
+from lancepart.storage.manifest import Manifest
+from tests.support.catalogs import Place
+from tests.transactions.tables import assert_whole, content, data, make
+
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
+
+@pytest.fixture
+def table(spark: Any, root: str) -> lp.PartitionedTable:
+    made = make(Place(root), [(number, "ABC"[number % 3], number) for number in range(30)])
+    for number in range(30, 36):
+        made.append(data([(number, "ABC"[number % 3], number)]))
+    return made
+
+
+def fragments(table: lp.PartitionedTable) -> list[int]:
+    return [each["fragments"] for each in table.inspect.partitions().to_pylist() if each["rows"]]
+
+
+def test_compaction_is_one_commit(spark: Any, table: lp.PartitionedTable) -> None:
+    before, commits = content(table), table.inspect.snapshots().num_rows
+    report = table.maintenance.compact(spark=spark)
+    assert (report.changed, report.skipped) == (3, ())
+    assert fragments(table) == [1, 1, 1]
+    assert content(table) == before
+    assert table.inspect.snapshots().num_rows == commits + 1
+    assert table.maintenance.compact(spark=spark).changed == 0
+    assert_whole(table)
+
+
+def test_a_partition_that_another_writer_changes_is_left_out(
+    spark: Any, table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish, root = Manifest.publish, table.root
+
+    def late(self: Manifest, *arguments: Any) -> int:
+        monkeypatch.setattr(Manifest, "publish", publish)
+        lp.open_table(root).delete("id = 1")
+        return publish(self, *arguments)
+
+    monkeypatch.setattr(Manifest, "publish", late)
+    report = table.maintenance.compact(spark=spark)
+    assert report.changed == 2
+    assert len(report.skipped) == 1
+    assert sum(content(table).values()) == 35
+    assert_whole(table)
+
+
+def test_indices_are_built_by_the_executors(spark: Any, table: lp.PartitionedTable) -> None:
+    report = table.maintenance.create_index("x", "BTREE", spark=spark)
+    assert report.changed == 3
+    assert table.inspect.indices().num_rows == 3
+    assert content(table, "x = 31") == Counter([(31, "B", 31)])
+
+
+def test_old_specs_are_rewritten_in_one_commit(spark: Any, table: lp.PartitionedTable) -> None:
+    before, commits = content(table), table.inspect.snapshots().num_rows
+    table.update_spec(["bucket(id, 2)"])
+    report = table.maintenance.rewrite(spark=spark)
+    assert report.changed == 3
+    assert content(table) == before
+    held = [each for each in table.inspect.partitions().to_pylist() if each["rows"]]
+    assert [each["spec_id"] for each in held] == [2, 2]
+    assert table.inspect.snapshots().num_rows == commits + 2, "the change of the spec, and the rewrite"
+    assert_whole(table)
+
+
+def test_garbage_is_collected_by_the_executors(spark: Any, table: lp.PartitionedTable) -> None:
+    before = content(table)
+    table.maintenance.compact(spark=spark)
+    report = collect.expire(table._manifest, timedelta(0), safe_age=timedelta(0), spark=spark)
+    assert report.removed_files > 0
+    assert collect.remove_orphans(table._manifest, timedelta(0), spark=spark).removed_files == 0
+    assert content(table) == before
+    assert_whole(table)

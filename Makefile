@@ -36,7 +36,7 @@ check: setup  ## Format, lint, types, direction of imports
 	$(BIN)/lint-imports --no-cache
 
 test: check  ## Everything that must hold, checks included
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 torture: setup  ## The long races and kills
 	LANCEPART_TORTURE=1 $(BIN)/python -m pytest tests/concurrency tests/transactions -v

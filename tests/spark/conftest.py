@@ -22,6 +22,13 @@ CONF = {
 }
 
 
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    """Keep what shares the session in one process: a second session would cost as much as a hundred tests."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """A session with two cores, away from UTC."""

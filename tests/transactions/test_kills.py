@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from lancepart.storage import history
 from tests.support import proxy, s3
 from tests.support.catalogs import Place
 from tests.support.processes import TORTURE, Kill
@@ -98,8 +99,14 @@ def check_survivor(place: Place, before: Any, after: Any, kill: Kill) -> None:
     assert table.maintenance.remove_orphans(timedelta(hours=1), progress=False).removed_files == 0, kill
     assert content(table) == last, kill
     assert content(opened(place, "start")) == tagged, kill
+    kept = [
+        table,
+        opened(place, "start"),
+        *(opened(place, version) for version in history.versions(table._manifest)[-9:]),
+    ]
     named = {each["location"] for each in table.inspect.partitions().to_pylist()}
-    assert set(os.listdir(place.root)) == named | {"__manifest"}, kill
+    older = {each["location"] for one in kept for each in one.inspect.partitions().to_pylist()}
+    assert named | {"__manifest"} <= set(os.listdir(place.root)) <= named | older | {"__manifest"}, kill
 
 
 def test_a_weak_overwrite_that_was_killed_is_simply_run_again(tmp_path: Path) -> None:

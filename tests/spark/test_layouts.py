@@ -105,3 +105,17 @@ def test_an_upgrade_on_spark_gives_the_same_rows(spark: Any, kind: str, request:
     assert upgraded.metadata.layout == "manifest"
     assert ids(spark.read.format("lancepart").load(old.root)) == before
     assert appendix.ids(lp.upgrade(old.root, spark=spark)) == before
+
+
+def test_a_tree_joins_a_table_without_losing_rows(spark: Any, tmp_path: Path) -> None:
+    """Their buckets and truncations differ for negative hashes and numbers, so that no key of theirs may be shared."""
+    schema = pa.schema([("id", pa.int64()), ("h", pa.string())])
+    rows = pa.table({"id": range(-40, 40), "h": [str(each) for each in range(80)]}, schema=schema)
+    for by in (["bucket(id, 4)"], ["truncate(id, 10)"], ["hash(h)"]):
+        left = lp.create_table(tmp_path / f"tree{by[0]}", schema, by, layout="hive")
+        right = lp.create_table(tmp_path / f"table{by[0]}", schema, [by[0].replace("hash(h)", "id")])
+        left.append(rows)
+        right.append(rows)
+        frames = [spark.read.format("lancepart").load(each.root) for each in (left, right)]
+        assert frames[0].join(frames[1], "id").count() == 80
+        assert frames[0].join(frames[0], "id").count() == 80

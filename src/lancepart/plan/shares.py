@@ -125,10 +125,10 @@ def _coarser(mine: Share, theirs: Share, keys: Sequence[JoinKey]) -> Share | Non
         case (Bucket(), Bucket()) if type(mine.transform) is type(theirs.transform):
             number = gcd(mine.transform.num_buckets, theirs.transform.num_buckets)
             return replace(mine, transform=type(mine.transform)(num_buckets=number)) if number > 1 else None
-        case (Truncate(width=a), Truncate(width=b)):
+        case (Truncate(width=a), Truncate(width=b)) if type(mine.transform) is type(theirs.transform):
             numeric = is_numeric_truncate(logical_type(keys[mine.keys[0]].left_type))
             width = lcm(a, b) if numeric else min(a, b)
-            return replace(mine, transform=Truncate(width=width)) if width <= _MAX_WIDTH else None
+            return replace(mine, transform=type(mine.transform)(width=width)) if width <= _MAX_WIDTH else None
         case _:
             return None
 
@@ -154,7 +154,8 @@ def _gives(finer: Transform | None, coarser: Transform | None, data_type: Any) -
         case (Bucket(num_buckets=a), Bucket(num_buckets=b)):
             return type(finer) is type(coarser) and a % b == 0
         case (Truncate(width=a), Truncate(width=b)):
-            return b % a == 0 if is_numeric_truncate(data_type) else b <= a
+            divides = b % a == 0 if is_numeric_truncate(data_type) else b <= a
+            return type(finer) is type(coarser) and divides
         case _:
             return False
 

@@ -20,7 +20,7 @@ from lancepart.layout.metadata import TableMetadata
 from lancepart.model.ordering import unscaled
 from lancepart.model.schema import field_id
 from lancepart.model.spec import PartitionField, PartitionSpec
-from lancepart.model.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Year
+from lancepart.model.transforms import Bucket, Day, Hour, Identity, Month, MultiBucket, Transform, Truncate, Year
 
 _CHAIN: tuple[type[Transform], ...] = (Year, Month, Day, Hour)
 _DEPTHS = ("year", "year_month", "year_month_day", "year_month_day_hour")
@@ -68,6 +68,10 @@ def _merged(family: str, one: int, other: int) -> int:
     return gcd(one, other) if family == "bucket" else min(one, other)
 
 
+_IN_THE_JAR = frozenset({Identity, Bucket, MultiBucket, Truncate, Year, Month, Day, Hour})
+"""The transforms that the jar has functions for; those of older layouts that are alike only in name are not there."""
+
+
 def _strengths(spec: PartitionSpec, metadata: TableMetadata, columns: Sequence[str]) -> dict[tuple[str, str], int]:
     """A spec's parts by family and column, each with how fine it is: a number of buckets, how far down the year."""
     found: dict[tuple[str, str], int] = {}
@@ -106,6 +110,8 @@ def _is_faithful(transform: Transform, kind: Any) -> bool:
     types = pa.types
     if types.is_dictionary(kind):
         kind = kind.value_type
+    if type(transform) not in _IN_THE_JAR or types.is_time(kind):
+        return False
     if (
         isinstance(kind, pa.BaseExtensionType)
         or types.is_floating(kind)

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableNotFoundError
+from lancepart.layout.metadata import HIVE
 from lancepart.spark.keys import key_parts, partition_sources
 from lancepart.spark.literals import is_exact
 from lancepart.spark.planning import Planned, Question, plan
@@ -85,8 +86,11 @@ def location(options: Options) -> tuple[str, dict[str, str]]:
 
 def _open(options: Options, version: int | None = None) -> PartitionedTable:
     root, storage = location(options)
-    wanted = version if version is not None else _wanted(options)
-    return open_table(root, version=wanted, storage_options=storage)
+    if version is None:
+        return open_table(root, version=_wanted(options), storage_options=storage)
+    table = open_table(root, storage_options=storage)
+    has_snapshots = table.metadata.layout != HIVE
+    return open_table(root, version=version, storage_options=storage) if has_snapshots else table
 
 
 def _wanted(options: Options) -> int | str | datetime | None:

@@ -10,12 +10,14 @@ import pyarrow as pa
 import pytest
 
 from lancepart.model.hashing import murmur3
+from lancepart.model.hivefunctions import FloorBucket, FloorTruncate
 from lancepart.model.joinkeys import common_type, hash_alike
 from lancepart.model.keys import value_keys
 from lancepart.model.partition_by import parse_partition_by
 from lancepart.model.schema import assign_field_ids
 from lancepart.model.spec import PartitionSpec
-from lancepart.plan.shares import JoinKey, meet, offers, share_values
+from lancepart.model.transforms import Bucket, Truncate
+from lancepart.plan.shares import JoinKey, Share, meet, offers, share_values
 
 SCHEMA = assign_field_ids(
     pa.schema(
@@ -189,3 +191,17 @@ def test_truncated_twice_is_truncated_once_to_the_common_multiple() -> None:
 
 def test_partition_values_of_other_widths_have_the_same_key() -> None:
     assert value_keys(pa.array([5], pa.uint64())) == value_keys(pa.array([5], pa.int8()))
+
+
+def test_transforms_that_are_alike_only_in_name_share_nothing() -> None:
+    """A Hive-style bucket or truncation of a negative number is another one than the current layout's."""
+    keys = [JoinKey(left="id", right="id", left_type=pa.int64(), right_type=pa.int64(), compared=pa.int64())]
+    for hive, current in ((FloorBucket(num_buckets=4), Bucket(num_buckets=4)), (FloorTruncate(10), Truncate(10))):
+        mine, theirs = (frozenset({Share(keys=(0,), transform=each)}) for each in (hive, current))
+        assert meet([mine, theirs], keys) == ()
+
+
+def test_truncations_of_a_tree_roll_up_by_their_own_rule() -> None:
+    keys = [JoinKey(left="id", right="id", left_type=pa.int64(), right_type=pa.int64(), compared=pa.int64())]
+    mine, theirs = (frozenset({Share(keys=(0,), transform=FloorTruncate(each))}) for each in (10, 20))
+    assert meet([mine, theirs], keys) == (Share(keys=(0,), transform=FloorTruncate(20)),)

@@ -45,16 +45,14 @@ def explained(frame: Any) -> str:
 
 
 def main(kind: str, orders: str, customers: str) -> None:
-    """Read and join, and print what came of it."""
+    """Read, join and write, and print what came of it."""
     spark = session(kind)
     frame = spark.read.format("lancepart").load(orders)
     frame.createOrReplaceTempView("orders")
     spark.read.format("lancepart").load(customers).createOrReplaceTempView("customers")
     joined = spark.sql("SELECT o.id, c.text FROM orders o JOIN customers c ON o.id = c.id")
     found = {
-        "count": frame.count(),
         "filtered": frame.where("id = 3 AND country IS NOT NULL").count(),
-        "grouped": sorted(map(list, spark.sql("SELECT id % 3, count(*) FROM orders GROUP BY 1").collect()), key=str),
         "joined": joined.count(),
         "plan": explained(joined),
         "types": frame.dtypes,
@@ -65,23 +63,17 @@ def main(kind: str, orders: str, customers: str) -> None:
 
 
 def written(spark: Any, kind: str, folder: Path) -> dict[str, Any]:
-    """Make a table, write to it in every way, and join it."""
+    """Make a table, write to it in both ways, and join it."""
     root = str(folder / "written")
     data = spark.range(20).selectExpr("id", "cast(id % 3 as int) AS k", "concat('t', id) AS t")
     data.write.format("lancepart").mode("append").option("partition_by", "k").save(root)
-    data.where("k = 1").write.format("lancepart").mode("overwrite").option("partitionOverwriteMode", "dynamic").save(
-        root
-    )
     table = lp.open_table(root)
-    table.append(data.selectExpr("id + 100 AS id", "k", "t"), idempotency_key="more")
-    table.append(data.selectExpr("id + 100 AS id", "k", "t"), idempotency_key="more")
-    table.upsert(data.where("id < 2").selectExpr("id", "cast(9 as int) AS k", "'up' AS t"), on=["id"])
+    if kind != "plain":
+        table.upsert(data.where("id < 2").selectExpr("id", "cast(9 as int) AS k", "'up' AS t"), on=["id"])
     joined = table.join(table, on=["k"], columns=["id", "id_right"])
     return {
-        "written": sorted(map(list, spark.read.format("lancepart").load(root).collect())),
-        "scanned": table.scan("k = 9").to_spark(spark).count(),
-        "joined_tables": joined.to_spark(spark).count(),
-        "kind": kind,
+        "written": sorted(map(list, table.scan().to_spark(spark).collect())),
+        "joined_tables": joined.to_spark(spark).count() if kind != "plain" else None,
     }
 
 

@@ -29,9 +29,9 @@ class Gated(Manifest):
         self._gate(BEGUN)
         return found
 
-    def commit(self, plan: Any) -> Any:
+    def commit(self, plan: Any, *, start: Any = None) -> Any:
         self._gate(ACTED)
-        return super().commit(plan)
+        return super().commit(plan, start=start)
 
     def publish(self, snapshot: Any, change: Any) -> int:
         self._gate(PLANNED)

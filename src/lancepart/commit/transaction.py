@@ -23,7 +23,7 @@ from lancepart.errors import InvalidInputError, LanceNamespaceError, Unsupported
 from lancepart.layout import create
 from lancepart.layout.layouts import as_leaves, candidates
 from lancepart.layout.leaves import DATASET, Leaf, Stats, partition_column
-from lancepart.layout.metadata import STRONG, TableMetadata
+from lancepart.layout.metadata import MANIFEST, STRONG, TableMetadata
 from lancepart.model.ids import leaf_location, object_id, partition_name
 from lancepart.model.predicate import Is, Not, Predicate
 from lancepart.model.quoting import quote_identifier, quote_literal
@@ -292,9 +292,18 @@ class Transaction:
             return None
         fence = rows.fence_value(self.snapshot, self.metadata) if self.fenced else None
         try:
-            return self.manifest.commit(partial(self._plan, changed, fence))[1]
+            return self.manifest.commit(partial(self._plan, changed, fence), start=self._start)[1]
         except AlreadyDoneError as done:
             return done.version
+
+    @property
+    def _start(self) -> Snapshot | None:
+        """The snapshot to publish from: its own, unless something read must be looked at again.
+
+        Of leaves that others changed since, their rows tell; of what was only read, and of new specs, they do not.
+        """
+        depends = self.fenced or self.needs is not None or any(read.binding is not None for read in self.reads)
+        return None if depends or self.metadata.layout != MANIFEST else self.snapshot
 
     def _plan(self, changed: list[Work], fence: str | None, snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
         if self.once is not None and self.once.is_done(snapshot):

@@ -58,17 +58,21 @@ class Manifest:
         """Commit a change, and give back what its plan answered."""
         return self.commit(plan)[0]
 
-    def commit(self, plan: Callable[[Snapshot, bool], tuple[Change, Result]]) -> tuple[Result, int]:
+    def commit(
+        self, plan: Callable[[Snapshot, bool], tuple[Change, Result]], *, start: Snapshot | None = None
+    ) -> tuple[Result, int]:
         """Plan a change on the latest snapshot and publish it, again and again until it wins or is refused.
 
-        Gives back what the plan answered, and a version of the manifest that has the change. ``plan`` gets the
-        snapshot and whether it is asked again because another commit came first; what it raises is the caller's
-        error. A publish whose outcome is unknown is looked up before it is tried again.
+        A change that needs no more than that the rows which it names are as they were can ``start`` from the snapshot
+        that it was made on: if one of them was changed since, it is planned again on the latest. Gives back what the
+        plan answered, and a version of the manifest that has the change. ``plan`` gets the snapshot and whether it is
+        asked again because another commit came first; what it raises is the caller's error. A publish whose outcome is
+        unknown is looked up before it is tried again.
         """
         deadline = time.monotonic() + RETRY_SECONDS
         attempt = 0
         while True:
-            snapshot = self.snapshot()
+            snapshot = start if start is not None and not attempt and self._is_fresh(start) else self.snapshot()
             change, result = plan(snapshot, attempt > 0)
             if change.is_empty:
                 return result, snapshot.version
@@ -92,7 +96,7 @@ class Manifest:
 
     def publish(self, snapshot: Snapshot, change: Change) -> int:
         """Commit a change that was planned on a snapshot; ConflictError if what it names changed since."""
-        if time.monotonic() - snapshot.opened > FRESH_SECONDS:
+        if not self._is_fresh(snapshot):
             raise ConflictError("the snapshot is too old to publish from")
         handle = self._writable(snapshot)
         _refuse_doubles(change)
@@ -100,6 +104,10 @@ class Manifest:
             version = _merge(handle, change, snapshot)
         upkeep.after_commit(self, version, written=len(change.inserts))
         return version
+
+    @staticmethod
+    def _is_fresh(snapshot: Snapshot) -> bool:
+        return time.monotonic() - snapshot.opened <= FRESH_SECONDS
 
     def set_properties(self, values: Mapping[str, str | None]) -> None:
         """Set or (with ``None``) remove root properties."""

@@ -94,9 +94,7 @@ def between(manifest: Manifest, first: Snapshot, last: Snapshot, metadata: Table
         version = older.read_version if older is not None else None
         steps = tuple(_steps(leaf.object_id, numbers[leaf.object_id], records, version))
         if steps:
-            found.append(
-                LeafChanges(root=manifest.root, object_id=leaf.object_id, location=leaf.location, steps=steps)
-            )
+            found.append(LeafChanges(root=manifest.root, object_id=leaf.object_id, location=leaf.location, steps=steps))
     return found
 
 
@@ -109,9 +107,7 @@ def everything(manifest: Manifest, snapshot: Snapshot, metadata: TableMetadata) 
         if leaf.read_version is None or (leaf.stats is not None and not leaf.stats.rows):
             continue
         rows = leaf.stats.rows if leaf.stats is not None else 0
-        step = Step(
-            number=leaf.number, operation="append", added=rows, deleted=0, moves=((None, leaf.read_version),)
-        )
+        step = Step(number=leaf.number, operation="append", added=rows, deleted=0, moves=((None, leaf.read_version),))
         found.append(LeafChanges(root=manifest.root, object_id=leaf.object_id, location=leaf.location, steps=(step,)))
     return found
 

@@ -12,7 +12,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 
 from lancepart.errors import InvalidInputError, TableNotFoundError
@@ -213,10 +212,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         given, defaults = configured(given)
         code = typer.main.get_command(app).main(given, standalone_mode=False, default_map=defaults)
-    except click.exceptions.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
     except Exception as error:
+        if isinstance(code := getattr(error, "exit_code", None), int):
+            error.show() if hasattr(error, "show") else None
+            sys.exit(code)
         told = {"job": given[0] if given else None, "ok": False, "error": f"{type(error).__name__}: {error}"}
         print(json.dumps(told), flush=True)
         sys.exit(_FAILED)
@@ -234,7 +233,7 @@ def configured(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     try:
         told = tomllib.loads(Path(path).read_text())
     except (OSError, tomllib.TOMLDecodeError) as error:
-        raise click.UsageError(f"{_CONFIG} {path}: {error}") from None
+        raise typer.BadParameter(f"{_CONFIG} {path}: {error}") from None
     shared = {key: _listed(value) for key, value in told.items() if key != "job" and not _is_job(key)}
     if "job" in told and not any(_is_job(each) for each in left):
         left.insert(0, str(told["job"]))
@@ -259,7 +258,7 @@ def pairs(texts: Sequence[str]) -> dict[str, str]:
     {'aws_region': 'eu-west-1', 'endpoint': 'http://x?a=b'}
     """
     if wrong := [text for text in texts if "=" not in text]:
-        raise click.UsageError(f"write {wrong[0]!r} as key=value")
+        raise typer.BadParameter(f"write {wrong[0]!r} as key=value")
     return {key: value for key, _, value in (text.partition("=") for text in texts)}
 
 

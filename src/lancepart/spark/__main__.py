@@ -1,4 +1,4 @@
-"""``python -m lancepart.spark`` and ``spark-submit …/lancepart/spark/__main__.py``: jobs from the command line."""
+"""``python -m lancepart.spark``: jobs from the command line."""
 
 from lancepart.spark.jobs import main
 

@@ -17,6 +17,8 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
     DataSourceWriter,
     InputPartition,
     WriterCommitMessage,
@@ -60,6 +62,20 @@ class DefaultSource(DataSource):
 
         return Writer(pickle.dumps(plan(dict(self.options), schema, overwrite)))
 
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
+        """A reader of a stream, which asks lancepart only where offsets are asked for or rows are read."""
+        from pyspark_lancepart.streams import StreamReader
+
+        self._plan = None
+        return StreamReader(dict(self.options), schema)
+
+    def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """A writer of one batch, planned at once."""
+        from lancepart.spark.sink import sink
+        from pyspark_lancepart.streams import StreamWriter
+
+        return StreamWriter(pickle.dumps(sink(dict(self.options), schema, overwrite)))
+
 
 class Writer(DataSourceArrowWriter):
     """Writes the rows of tasks, and publishes them in one commit; a task that fails leaves nothing to be seen."""
@@ -69,7 +85,7 @@ class Writer(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """One task."""
-        _settle()
+        settle()
         return Message(report=pickle.loads(self._planned).write(iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -111,11 +127,11 @@ class Reader(DataSourceReader):
         """The rows of a task, in the Arrow types in which Spark takes them."""
         from lancepart.spark.running import run
 
-        _settle()
+        settle()
         return run(self._work, partition.value, self._schema) if partition.value is not None else iter(())
 
 
-def _settle() -> None:
+def settle() -> None:
     """Take what a worker has loaded out of the garbage collector's sight, or it goes through all of it in each task."""
     if not gc.get_freeze_count():
         gc.collect()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parents[2] / "docs"
-ON_SPARK = {"spark.md"}
+ON_SPARK = {"jobs.md", "spark.md", "streaming.md"}
 """Pages that need a Spark session: they run beside the other tests that do."""
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from lancepart.errors import InvalidInputError
+from lancepart.errors import CommitConflictError, InvalidInputError
 from lancepart.storage.rows import TABLE_VERSION, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
 
@@ -19,11 +19,12 @@ class Once:
     """A key that commits at most once or, with a sequence number, once for each number, in rising order.
 
     It is a row of the manifest, written in the same merge as the data: a ``table_version`` of no table, which other
-    clients pass over and which no upkeep removes.
+    clients pass over and which no upkeep removes. ``also`` are further keys of the same commit: all of them or none.
     """
 
     key: str
     sequence: int = 0
+    also: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.key, str) or not self.key:
@@ -34,18 +35,36 @@ class Once:
         """The id of the key's row."""
         return f"{_OWNER}${hashlib.sha256(self.key.encode()).hexdigest()[:32]}$1"
 
+    @property
+    def _all(self) -> tuple[Once, ...]:
+        return (replace(self, also=()), *(replace(self, key=key, also=()) for key in self.also))
+
+    def recorded(self, snapshot: Snapshot) -> int | None:
+        """The last sequence number that was committed under the key."""
+        row = snapshot.row(self.object_id)
+        return None if row is None else int((row.metadata or {}).get("sequence", 0))
+
     def is_done(self, snapshot: Snapshot) -> bool:
         """Whether a commit has the key already."""
-        row = snapshot.row(self.object_id)
-        return row is not None and int((row.metadata or {}).get("sequence", 0)) >= self.sequence
+        snapshot.rows(each.object_id for each in self._all)
+        found = [each.recorded(snapshot) for each in self._all]
+        done = [number is not None and number >= self.sequence for number in found]
+        if any(done) and not all(done):
+            raise CommitConflictError(f"another writer has committed some of the keys beside {self.key!r}, not all")
+        return done[0]
 
     def written(self, snapshot: Snapshot, details: Mapping[str, Any]) -> Change:
         """The change that records it."""
-        metadata = {"key": self.key, "sequence": self.sequence, **details}
-        if snapshot.row(self.object_id) is not None:
-            return Change(updates=(Update(object_id=self.object_id, values={"metadata": dump_metadata(metadata)}),))
-        row = Row(object_id=self.object_id, object_type=TABLE_VERSION, metadata=metadata, created_at=now())
-        return Change(inserts=(row,))
+        change = Change()
+        for each in self._all:
+            metadata = {"key": each.key, "sequence": each.sequence, **details}
+            if snapshot.row(each.object_id) is not None:
+                update = Update(object_id=each.object_id, values={"metadata": dump_metadata(metadata)})
+                change += Change(updates=(update,))
+            else:
+                row = Row(object_id=each.object_id, object_type=TABLE_VERSION, metadata=metadata, created_at=now())
+                change += Change(inserts=(row,))
+        return change
 
 
 def is_key(object_id: str) -> bool:

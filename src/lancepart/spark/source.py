@@ -10,8 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from lancepart.errors import InvalidInputError, TableNotFoundError
+from lancepart.errors import InvalidInputError, TableNotFoundError, UnsupportedOperationError
 from lancepart.layout.metadata import HIVE
+from lancepart.maintain.changes import CHANGE
 from lancepart.spark.keys import key_parts, partition_sources
 from lancepart.spark.literals import is_exact
 from lancepart.spark.planning import Planned, Question, plan
@@ -20,6 +21,8 @@ from lancepart.table import PartitionedTable, open_table
 
 QUESTION = "lancepart.question"
 ANSWER = "lancepart.answer"
+FEED = "readChangeFeed"
+VERSION = "_version"
 _STORAGE = "storage."
 _WITHOUT_JAR = 8
 
@@ -39,12 +42,33 @@ def answer(options: Options) -> tuple[Any, Plan | None]:
         case "exists":
             return _answering(spark_schema(pa.schema([("exists", pa.bool_())])), {"exists": _exists(options)}), None
         case "scan":
+            if wants_changes(options):
+                raise UnsupportedOperationError(
+                    f"{FEED} is for streams: read it with spark.readStream, or table.changes"
+                )
             asked = Question(**{key: _frozen(value) for key, value in question.items()})
             planned = plan(_open(options, asked.version), asked)
             return _answering(spark_schema(planned.schema), planned.to_json()), _bytes(planned)
         case _:
             table = _open(options)
+            if wants_changes(options):
+                return spark_schema(feed_schema(table.schema)), None
             return spark_schema(table.schema), plan_columns(options, table.schema.names)
+
+
+def wants_changes(options: Options) -> bool:
+    """Whether a stream is to tell what became of each row."""
+    return any(key.lower() == FEED.lower() and value.lower() == "true" for key, value in options.items())
+
+
+def feed_schema(schema: pa.Schema) -> pa.Schema:
+    """A table's columns, and those that tell what became of a row, and in which snapshot."""
+    taken = [name for name in (CHANGE, VERSION) if name in schema.names]
+    if taken:
+        raise UnsupportedOperationError(
+            f"the table has a column {taken[0]!r} of its own: its changes can't be streamed"
+        )
+    return pa.schema([*schema, pa.field(CHANGE, pa.string()), pa.field(VERSION, pa.int64())])
 
 
 def plan_columns(options: Options, columns: Sequence[str]) -> Plan:
@@ -73,7 +97,7 @@ def _table(options: Options) -> Any:
         "exact": [field.name for field in table.schema if is_exact(field.type)],
         "partitioning": [part.to_json() for part in key_parts(metadata, [metadata.spec.id], metadata.schema.names)],
     }
-    return _answering(spark_schema(table.schema), told)
+    return _answering(spark_schema(feed_schema(table.schema) if wants_changes(options) else table.schema), told)
 
 
 def location(options: Options) -> tuple[str, dict[str, str]]:
@@ -95,16 +119,21 @@ def _open(options: Options, version: int | None = None) -> PartitionedTable:
 
 def _wanted(options: Options) -> int | str | datetime | None:
     """Which snapshot is asked for: a number, a tag, or a moment, which is in UTC unless it says otherwise."""
-    version, moment = options.get("version"), options.get("timestamp")
-    if version is not None and moment is not None:
+    version, time = options.get("version"), options.get("timestamp")
+    if version is not None and time is not None:
         raise InvalidInputError("give either the option version or the option timestamp, not both")
-    if moment is not None:
-        try:
-            found = datetime.fromisoformat(moment)
-        except ValueError:
-            raise InvalidInputError(f"timestamp is {moment!r}: write it like 2026-01-31T12:00:00Z") from None
-        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    if time is not None:
+        return moment("timestamp", time)
     return int(version) if version is not None and version.isdigit() else version
+
+
+def moment(name: str, text: str) -> datetime:
+    """The moment that an option names, in UTC unless it says otherwise."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInputError(f"{name} is {text!r}: write it like 2026-01-31T12:00:00Z") from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def _answering(schema: Any, told: Any) -> Any:

@@ -20,6 +20,7 @@ import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
 import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
@@ -35,6 +36,7 @@ final class LanceScan
   private Python planned;
   private Batch batch;
   private Boolean loose;
+  private boolean streaming;
 
   LanceScan(PartitionedTable table, Map<String, String> options, ObjectNode question, Predicate[] pushed) {
     this.table = table;
@@ -63,7 +65,14 @@ final class LanceScan
 
   @Override
   public StructType readSchema() {
-    return planned().schema;
+    return streaming ? table.schema() : planned().schema;
+  }
+
+  /** A stream is planned batch by batch, all columns of it: what a scan would tell beforehand is not told then. */
+  @Override
+  public MicroBatchStream toMicroBatchStream(String checkpoint) {
+    streaming = true;
+    return Python.stream(options, question.get("parallelism").asInt(), table.schema(), checkpoint);
   }
 
   @Override
@@ -120,13 +129,13 @@ final class LanceScan
 
   @Override
   public CustomMetric[] supportedCustomMetrics() {
-    return told("tasks").asInt() == 0 ? new CustomMetric[0] : planned().scan().supportedCustomMetrics();
+    return streaming || told("tasks").asInt() == 0 ? new CustomMetric[0] : planned().scan().supportedCustomMetrics();
   }
 
   @Override
   public Statistics estimateStatistics() {
-    OptionalLong rows = OptionalLong.of(told("rows").asLong());
-    OptionalLong bytes = OptionalLong.of(told("bytes").asLong());
+    OptionalLong rows = streaming ? OptionalLong.empty() : OptionalLong.of(told("rows").asLong());
+    OptionalLong bytes = streaming ? OptionalLong.empty() : OptionalLong.of(told("bytes").asLong());
     return new Statistics() {
       @Override
       public OptionalLong sizeInBytes() {

@@ -9,6 +9,7 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
+import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 
 /** A write that Python's tasks do and Python's driver side commits; here rows are at most brought together first. */
 final class LanceWrite implements RequiresDistributionAndOrdering {
@@ -37,6 +38,12 @@ final class LanceWrite implements RequiresDistributionAndOrdering {
   @Override
   public BatchWrite toBatch() {
     return Python.writer(options, question, info).toBatch();
+  }
+
+  /** One batch of a stream: the query's id stays the same over restarts, so that Python knows a batch that comes again. */
+  @Override
+  public StreamingWrite toStreaming() {
+    return Python.writer(options, question.deepCopy().put("query", info.queryId()), info).toStreaming();
   }
 
   @Override

@@ -35,12 +35,13 @@ public final class LancepartSource implements SupportsCatalogOptions, DataSource
   }
 
   @Override
+  @SuppressWarnings("deprecation")
   public StructType inferSchema(CaseInsensitiveStringMap options) {
-    return PartitionedTable.load(PathIdentifier.of(options)).schema();
+    return getTable(null, new Transform[0], options.asCaseSensitiveMap()).schema();
   }
 
   @Override
   public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> options) {
-    return PartitionedTable.load(PathIdentifier.of(new CaseInsensitiveStringMap(options)));
+    return PathCatalog.find(PathIdentifier.of(new CaseInsensitiveStringMap(options)));
   }
 }

@@ -35,15 +35,20 @@ public final class PathCatalog implements StagingTableCatalog, FunctionCatalog {
   @Override
   public Table loadTable(Identifier id) throws NoSuchTableException {
     if (id instanceof PathIdentifier path) {
-      boolean mayBeMade = new CaseInsensitiveStringMap(path.options()).containsKey("partition_by");
-      return mayBeMade && !PartitionedTable.exists(path)
-          ? new NewTable(path, new StructType(), new Transform[0])
-          : PartitionedTable.load(path);
+      return find(path);
     }
     if (!isPath(id)) {
       throw new NoSuchTableException(id);
     }
     return PartitionedTable.load(PathIdentifier.of(id.name(), options));
+  }
+
+  /** The table at a path; one that is not there may be made by a write that says how it is partitioned. */
+  static Table find(PathIdentifier path) {
+    boolean mayBeMade = new CaseInsensitiveStringMap(path.options()).containsKey("partition_by");
+    return mayBeMade && !PartitionedTable.exists(path)
+        ? new NewTable(path, new StructType(), new Transform[0])
+        : PartitionedTable.load(path);
   }
 
   @Override

@@ -10,6 +10,7 @@ import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
@@ -53,6 +54,17 @@ final class Python {
   Scan scan() {
     var table = (SupportsRead) provider.getTable(schema, new Transform[0], options.asCaseSensitiveMap());
     return table.newScanBuilder(options).build();
+  }
+
+  /** A stream whose offsets, tasks and rows are Python's. */
+  static MicroBatchStream stream(Map<String, String> options, int parallelism, StructType schema, String checkpoint) {
+    Map<String, String> all = new HashMap<>(options);
+    all.put(QUESTION, JSON.createObjectNode().put("ask", "stream").put("parallelism", parallelism).toString());
+    var asked = new CaseInsensitiveStringMap(all);
+    var provider = new PythonDataSourceV2();
+    provider.setShortName(LancepartSource.NAME);
+    var table = (SupportsRead) provider.getTable(schema, new Transform[0], asked.asCaseSensitiveMap());
+    return table.newScanBuilder(asked).build().toMicroBatchStream(checkpoint);
   }
 
   /** A writer whose tasks and commit are Python's. */

@@ -1,0 +1,113 @@
+"""Streams written exactly once: a batch's rows and the batch's number are one commit, whoever tries it again."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lancepart.commit import staged
+from lancepart.commit.once import Once
+from lancepart.commit.staged import Job
+from lancepart.errors import InvalidInputError, UnsupportedOperationError
+from lancepart.layout import create
+from lancepart.layout.metadata import STRONG
+from lancepart.spark import frames
+from lancepart.spark.source import QUESTION
+from lancepart.spark.writing import Options, Writing, plan
+from lancepart.storage.manifest import Manifest
+from lancepart.table import PartitionedTable
+
+_QUERY = "sql.streaming.queryId"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sink:
+    """One batch of a query: what its tasks do, and the key that its query's batches are counted under."""
+
+    writing: Writing
+    key: str
+
+    def write(self, batches: Iterable[Any]) -> bytes:
+        """One task: its rows written, and what is to be reported of them, for the job that they were written for."""
+        return pickle.dumps((self.writing.job, self.writing.write(batches)))
+
+    def commit(self, reports: Iterable[bytes], batch: int) -> int | None:
+        """Publish what the tasks report, unless the batch was published before.
+
+        Spark plans the commit in another process than the tasks, so that the job is the one that the tasks name.
+        """
+        told = [pickle.loads(report) for report in reports]
+        job: Job = told[0][0] if told else self.writing.job
+        return published(job, Once(key=self.key, sequence=batch), [pickle.loads(report) for _, report in told])
+
+
+def published(job: Job, once: Once, reports: Sequence[staged.Report]) -> int | None:
+    """Commit under a key and a number; what has them already is left as it is."""
+    manifest = Manifest(job.root)
+    snapshot = manifest.snapshot()
+    if once.is_done(snapshot):
+        return snapshot.version
+    return staged.commit(manifest, replace(job, once=once), reports)
+
+
+def sink(options: Options, schema: Any, overwrite: bool) -> Sink:
+    """Plan a batch; a query is known by the option ``idempotency_key`` or by the id that the jar hands over."""
+    given = {key.lower(): value for key, value in options.items()}
+    query = json.loads(given.get(QUESTION, "{}")).get("query")
+    key = given.pop("idempotency_key", None) or query
+    if not key:
+        raise InvalidInputError(
+            "Spark does not tell which query this is, so that a batch that comes again could not be recognised: use a "
+            "session of lancepart.spark.session, or give the query a name that is its own with "
+            ".option('idempotency_key', …)"
+        )
+    writing = plan(given, schema, overwrite)
+    if not isinstance(writing, Writing):
+        raise UnsupportedOperationError("a stream needs a table with snapshots; lancepart.upgrade makes one")
+    manifest = Manifest(writing.job.root)
+    if create.load(manifest, manifest.snapshot(writing.job.version)).transactions != STRONG:
+        raise UnsupportedOperationError(f"a stream is written to a table with transactions={STRONG!r} only")
+    return Sink(writing=writing, key=_counted(key))
+
+
+def upsert_batches(
+    table: PartitionedTable, on: Sequence[str], *, idempotency_key: str | None = None, distribution: str = "auto"
+) -> Callable[[Any, int], None]:
+    """A function for ``foreachBatch`` that upserts each batch exactly once.
+
+    The query is known by its id, or by ``idempotency_key`` where a session can't tell it (Spark Connect) or where
+    one query upserts into one table more than once.
+    """
+    columns, root = tuple(on), table._manifest.root
+
+    def upsert(frame: Any, batch: int) -> None:
+        once = Once(key=_counted(idempotency_key or _query_of(frame.sparkSession)), sequence=batch)
+        manifest = Manifest(root)
+        job = staged.plan(manifest, mode=staged.UPSERT, on=columns, once=once)
+        reports = [] if job.done else frames.stage(job, frame, table.schema, distribution)
+        staged.commit(manifest, job, reports)
+
+    return upsert
+
+
+def _counted(key: str) -> str:
+    """The key of a query's batches, which is never that of a job of the same name."""
+    return f"stream {key}"
+
+
+def _query_of(spark: Any) -> str:
+    from pyspark.errors import PySparkException
+
+    try:
+        found = spark.sparkContext.getLocalProperty(_QUERY)
+    except PySparkException:
+        found = None
+    if not found:
+        raise InvalidInputError(
+            "Spark does not tell which query this is: use it in foreachBatch, and over Spark Connect give it a name "
+            "with upsert_batches(…, idempotency_key=…)"
+        )
+    return str(found)

@@ -1,0 +1,106 @@
+"""Streams in and out of tables, as Spark calls for them: imported only where there is one."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import (
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxFiles,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from pyspark_lancepart import Message, settle
+
+_OFFSET = "version"
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Snapshots as offsets; travels to the executors with nothing but the columns."""
+
+    def __init__(self, options: dict[str, str], schema: Any) -> None:
+        self._options = options
+        self._schema = schema
+        self._stream: Any = None
+        self._target: int | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the open table."""
+        return {**self.__dict__, "_stream": None}
+
+    @property
+    def stream(self) -> Any:
+        """The table, opened when it is first asked for."""
+        if self._stream is None:
+            from lancepart.spark.stream import Stream
+
+            self._stream = Stream(self._options, self._schema)
+        return self._stream
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        """Where a new query begins."""
+        return {_OFFSET: self.stream.initial()}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """How much a batch has at most; to Spark a snapshot is a file."""
+        versions, rows = self.stream.limits()
+        if versions is not None:
+            return ReadMaxFiles(versions)
+        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        """Where the next batch ends."""
+        versions = limit.max_files if isinstance(limit, ReadMaxFiles) else None
+        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        target = self.stream.latest() if self._target is None else self._target
+        return {_OFFSET: self.stream.until(start[_OFFSET], target, versions=versions, most=rows)}
+
+    def reportLatestOffset(self) -> dict[str, int] | None:  # noqa: N802
+        """The newest snapshot there is."""
+        return {_OFFSET: self.stream.latest()}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Go no further than to the newest snapshot of now."""
+        self._target = self.stream.latest()
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """The tasks of a batch; Spark wants one at least."""
+        tasks = self.stream.tasks(start[_OFFSET], end[_OFFSET])
+        return [InputPartition(task) for task in tasks] or [InputPartition(None)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The rows of a task."""
+        from lancepart.spark.stream import run
+
+        settle()
+        return run(partition.value, self._schema) if partition.value is not None else iter(())
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Writes the rows of a batch's tasks, and publishes them and the batch's number in one commit."""
+
+    def __init__(self, planned: bytes) -> None:
+        self._planned = planned
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        """One task."""
+        settle()
+        return Message(report=pickle.loads(self._planned).write(iterator))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Publish what the tasks that succeeded wrote, unless the batch is there already."""
+        told = [message.report for message in messages if isinstance(message, Message)]
+        pickle.loads(self._planned).commit(told, batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Do nothing: no version names what was written, and remove_orphans finds it."""

@@ -8,17 +8,15 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import pyarrow as pa
-
 from lancepart.errors import InvalidInputError, TableNotFoundError
-from lancepart.spark.keys import key_parts, partition_sources
-from lancepart.spark.literals import is_exact
+from lancepart.spark import statements
+from lancepart.spark.describe import answering, only, told_of
+from lancepart.spark.filters import predicate_of
 from lancepart.spark.planning import Planned, Question, plan
 from lancepart.spark.types import spark_schema
 from lancepart.table import PartitionedTable, open_table
 
 QUESTION = "lancepart.question"
-ANSWER = "lancepart.answer"
 _STORAGE = "storage."
 _WITHOUT_JAR = 8
 
@@ -36,11 +34,17 @@ def answer(options: Options) -> tuple[Any, Plan | None]:
         case "table":
             return _table(options), None
         case "exists":
-            return _answering(spark_schema(pa.schema([("exists", pa.bool_())])), {"exists": _exists(options)}), None
+            return only({"exists": _exists(options)}), None
+        case "warehouse":
+            return statements.respond(options, question), None
+        case "side":
+            return statements.plan_side(options, question)
+        case "delete":
+            return _deleted(options, question["where"]), None
         case "scan":
             asked = Question(**{key: _frozen(value) for key, value in question.items()})
             planned = plan(_open(options, asked.version), asked)
-            return _answering(spark_schema(planned.schema), planned.to_json()), _bytes(planned)
+            return answering(spark_schema(planned.schema), planned.to_json()), _bytes(planned)
         case _:
             table = _open(options)
             return spark_schema(table.schema), plan_columns(options, table.schema.names)
@@ -65,14 +69,14 @@ def _table(options: Options) -> Any:
     """What the jar must know of a table; all of it at one snapshot, which every scan then names."""
     version = _open(options).version
     table = _open(options, version)
-    metadata = table.metadata
-    told = {
-        "version": version,
-        "sources": partition_sources(metadata),
-        "exact": [field.name for field in table.schema if is_exact(field.type)],
-        "partitioning": [part.to_json() for part in key_parts(metadata, [metadata.spec.id], metadata.schema.names)],
-    }
-    return _answering(spark_schema(table.schema), told)
+    return answering(spark_schema(table.schema), told_of(table, version))
+
+
+def _deleted(options: Options, where: Sequence[Mapping[str, Any]]) -> Any:
+    """Rows removed by filters that mean the same here as in Spark."""
+    table = _open(options)
+    predicate = predicate_of(where, (), table.schema)
+    return only({"version": table.delete("true" if predicate is None else predicate.to_sql())})
 
 
 def location(options: Options) -> tuple[str, dict[str, str]]:
@@ -101,11 +105,6 @@ def _wanted(options: Options) -> int | str | datetime | None:
             raise InvalidInputError(f"timestamp is {moment!r}: write it like 2026-01-31T12:00:00Z") from None
         return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
     return int(version) if version is not None and version.isdigit() else version
-
-
-def _answering(schema: Any, told: Any) -> Any:
-    schema.fields[0].metadata = {ANSWER: json.dumps(told)}
-    return schema
 
 
 def _bytes(planned: Planned) -> Plan:

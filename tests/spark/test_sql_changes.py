@@ -86,3 +86,15 @@ def test_plain_lance_tables_are_read(sql: Sql) -> None:
         sql("INSERT INTO @.plain VALUES (1, 'x')")
     sql("DROP TABLE @.plain")
     assert sql("SHOW TABLES IN @") == []
+
+
+def test_storage_options_are_passed_on_and_not_shown(sql: Sql) -> None:
+    sql.spark.conf.set("spark.sql.catalog.secretive", "io.lancepart.spark.LanceCatalog")
+    sql.spark.conf.set("spark.sql.catalog.secretive.warehouse", sql.root)
+    sql.spark.conf.set("spark.sql.catalog.secretive.storage.aws_session_token", "hush-hush")
+    sql("CREATE TABLE secretive.ns.t (id BIGINT) PARTITIONED BY (id)")
+    sql("INSERT INTO secretive.ns.t VALUES (1)")
+    told = [sql("DESCRIBE EXTENDED secretive.ns.t"), sql("SHOW CREATE TABLE secretive.ns.t")]
+    told += [sql("EXPLAIN EXTENDED SELECT * FROM secretive.ns.t"), sql("EXPLAIN FORMATTED DELETE FROM secretive.ns.t")]
+    assert "hush" not in str(told)
+    assert sql("SELECT * FROM @.ns.t") == [(1,)]

@@ -27,6 +27,7 @@ from lancepart.errors import (
     NamespaceNotFoundError,
     TableAlreadyExistsError,
     TableNotFoundError,
+    UnsupportedOperationError,
 )
 from lancepart.layout.opening import OWN_ROOT, own_root
 from lancepart.model.ids import check_path, hashed_location, object_id
@@ -176,6 +177,7 @@ class Warehouse:
             there = self._find(snapshot, path)
             if there is None or not there.partitioned:
                 return Change(), None
+            _refuse_inner(snapshot, path)
             return Change(deletes=(object_id(path),)), there.location
 
         location = self.catalog.manifest.transact(plan)
@@ -195,6 +197,7 @@ class Warehouse:
             row = snapshot.row(object_id(path))
             if row is None or own_root(row.metadata or {}) is None:
                 raise TableNotFoundError(f"table {shown(path)} does not exist")
+            _refuse_inner(snapshot, path)
             self._require(snapshot, target[:-1])
             if snapshot.row(object_id(target)) is not None or self._find(snapshot, target) is not None:
                 raise TableAlreadyExistsError(f"table {shown(target)} already exists")
@@ -221,6 +224,14 @@ def _children(snapshot: Snapshot, path: Path) -> list[tuple[str, str | None]]:
     names = snapshot.names(object_id(path), NAMESPACE)
     rows = snapshot.rows(object_id([*path, name]) for name in names)
     return [(name, own_root(rows[object_id([*path, name])].metadata or {})) for name in names]
+
+
+def _refuse_inner(snapshot: Snapshot, path: Path) -> None:
+    """Leave alone a table that was upgraded from a tree inside this catalog as long as the old leaves are there."""
+    if snapshot.below(object_id(path), limit=1):
+        raise UnsupportedOperationError(
+            f"table {shown(path)} still has its older layout beside it: lancepart.upgrade(…, remove_old=True) first"
+        )
 
 
 def _own_refused(properties: Mapping[str, Any]) -> Mapping[str, Any]:

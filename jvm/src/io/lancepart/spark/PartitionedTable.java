@@ -12,6 +12,7 @@ import java.util.Objects;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
@@ -20,12 +21,14 @@ import org.apache.spark.sql.connector.expressions.filter.AlwaysTrue;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table at one snapshot, fixed when it is loaded: everything that is read of it is of that snapshot. */
-class PartitionedTable implements Table, SupportsRead, SupportsWrite, SupportsDeleteV2 {
+class PartitionedTable implements Table, SupportsRead, SupportsWrite, SupportsDeleteV2, SupportsRowLevelOperations {
   private final PathIdentifier id;
   private final StructType schema;
   private final JsonNode told;
@@ -136,8 +139,13 @@ class PartitionedTable implements Table, SupportsRead, SupportsWrite, SupportsDe
   }
 
   @Override
+  public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+    return () -> new RowOperation(this, info.command());
+  }
+
+  @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new LanceScanBuilder(this, options(options));
+    return new LanceScanBuilder(this, options(options), false);
   }
 
   @Override

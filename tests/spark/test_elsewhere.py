@@ -39,6 +39,7 @@ def test_the_same_rows_in_a_session_of_another_kind(kind: str, tmp_path: Path) -
     expected += [[0, 9, "up"], [1, 9, "up"]]
     assert found["written"] == sorted(expected)
     assert found["scanned"] == 2
+    assert found["sql"] == ([] if kind == "plain" else [[1, 1], [2, 7], [4, 0], [5, 8], [6, 9]])
     sizes = Counter(row[1] for row in expected)
     assert found["joined_tables"] == sum(size * size for size in sizes.values())
 

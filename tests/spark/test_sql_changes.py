@@ -76,6 +76,16 @@ def test_the_past_and_what_a_table_is_made_of(pair: Sql) -> None:
     assert pair("SELECT operation FROM @.ns.t.snapshots ORDER BY version DESC LIMIT 1") == [("delete",)]
 
 
+def test_show_partitions(sql: Sql) -> None:
+    sql("CREATE TABLE @.ns.t (id BIGINT, country STRING, d DATE) PARTITIONED BY (country, years(d))")
+    sql("INSERT INTO @.ns.t VALUES (1, 'US', DATE '2025-01-01'), (2, 'US', DATE '2026-01-01'), (3, NULL, NULL)")
+    shown = [("country=US/d_year=2025",), ("country=US/d_year=2026",), ("country=null/d_year=null",)]
+    assert sql("SHOW PARTITIONS @.ns.t") == shown
+    assert sql("SHOW PARTITIONS @.ns.t PARTITION (d_year = '2026')") == shown[1:2]
+    with pytest.raises(Exception, match="first row"):
+        sql("ALTER TABLE @.ns.t ADD PARTITION (country = 'JP', d_year = '2027')")
+
+
 def test_plain_lance_tables_are_read(sql: Sql) -> None:
     rows = pa.table({"id": list(range(100)), "t": [f"row {n}" for n in range(100)]})
     lance.write_dataset(rows, f"{sql.root}/plain.lance", max_rows_per_file=30)

@@ -39,7 +39,15 @@ def told_of(table: PartitionedTable, version: int) -> dict[str, Any]:
         "exact": [field.name for field in table.schema if is_exact(field.type)],
         "partitioning": [part.to_json() for part in key_parts(metadata, [metadata.spec.id], metadata.schema.names)],
         "by": spelled(metadata),
+        "fields": [field.field_id for field in metadata.spec.fields],
     }
+
+
+def partitions_of(table: PartitionedTable) -> list[list[str | None]]:
+    """The values of the partitions of the newest partitioning that have rows, as texts."""
+    found = table.inspect.partitions().to_pylist()
+    newest = table.spec.id
+    return [[value for _, value in each["partition"]] for each in found if each["spec_id"] == newest and each["rows"]]
 
 
 def spelled(metadata: TableMetadata) -> list[Mapping[str, Any]]:

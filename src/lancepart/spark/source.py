@@ -10,7 +10,7 @@ from typing import Any
 
 from lancepart.errors import InvalidInputError, TableNotFoundError
 from lancepart.spark import statements
-from lancepart.spark.describe import answering, only, told_of
+from lancepart.spark.describe import answering, only, partitions_of, told_of
 from lancepart.spark.filters import predicate_of
 from lancepart.spark.planning import Planned, Question, plan
 from lancepart.spark.types import spark_schema
@@ -39,6 +39,8 @@ def answer(options: Options) -> tuple[Any, Plan | None]:
             return statements.respond(options, question), None
         case "side":
             return statements.plan_side(options, question)
+        case "partitions":
+            return only({"partitions": partitions_of(_open(options, question["version"]))}), None
         case "delete":
             return _deleted(options, question["where"]), None
         case "scan":

@@ -28,7 +28,8 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table at one snapshot, fixed when it is loaded: everything that is read of it is of that snapshot. */
-class PartitionedTable implements Table, SupportsRead, SupportsWrite, SupportsDeleteV2, SupportsRowLevelOperations {
+class PartitionedTable
+    implements Table, SupportsRead, SupportsWrite, SupportsDeleteV2, SupportsRowLevelOperations, ListsPartitions {
   private final PathIdentifier id;
   private final StructType schema;
   private final JsonNode told;
@@ -136,6 +137,17 @@ class PartitionedTable implements Table, SupportsRead, SupportsWrite, SupportsDe
       }
     }
     Python.ask(id.options(), question);
+  }
+
+  @Override
+  public StructType partitionSchema() {
+    return ListsPartitions.schema(told.get("fields"));
+  }
+
+  @Override
+  public JsonNode partitionValues() {
+    ObjectNode question = Python.JSON.createObjectNode().put("ask", "partitions").put("version", snapshot());
+    return Python.ask(id.options(), question).answer.get("partitions");
   }
 
   @Override

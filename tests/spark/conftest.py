@@ -10,6 +10,7 @@ import pytest
 
 import lancepart as lp
 from tests.spark.data import Pair, make_pairs
+from tests.spark.warehouse import Sql, filled, warehouse
 
 CONF = {
     "spark.ui.enabled": "false",
@@ -51,3 +52,15 @@ def pairs(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pai
 def root(tmp_path: Path) -> str:
     """A place for a table."""
     return str(tmp_path / "table")
+
+
+@pytest.fixture
+def sql(spark: Any, tmp_path: Path) -> Sql:
+    """A catalog over a fresh warehouse: ``@`` in a statement stands for its name."""
+    return warehouse(spark, str(tmp_path / "warehouse"))
+
+
+@pytest.fixture
+def pair(sql: Sql, tmp_path: Path) -> Iterator[Sql]:
+    """A table of a warehouse and its like in Parquet."""
+    yield from filled(sql, tmp_path / "parquet")

@@ -58,7 +58,8 @@ def main(kind: str, orders: str, customers: str) -> None:
         "types": frame.dtypes,
         "union": frame.where("id = 1").unionAll(frame.where("id = 2")).count(),
     }
-    print("\n" + json.dumps(found | written(spark, kind, Path(orders).parent)))
+    folder = Path(orders).parent
+    print("\n" + json.dumps(found | written(spark, kind, folder) | {"sql": changed(spark, kind, folder)}))
     spark.stop()
 
 
@@ -75,6 +76,20 @@ def written(spark: Any, kind: str, folder: Path) -> dict[str, Any]:
         "written": sorted(map(list, table.scan().to_spark(spark).collect())),
         "joined_tables": joined.to_spark(spark).count() if kind != "plain" else None,
     }
+
+
+def changed(spark: Any, kind: str, folder: Path) -> list[Any]:
+    """Make a table of a warehouse and change its rows, which without the jar is not possible."""
+    if kind == "plain":
+        return []
+    spark.conf.set("spark.sql.catalog.lance", "io.lancepart.spark.LanceCatalog")
+    spark.conf.set("spark.sql.catalog.lance.warehouse", str(folder / "warehouse"))
+    spark.sql("CREATE TABLE lance.t PARTITIONED BY (k) AS SELECT id, id % 2 AS k FROM range(6)").collect()
+    spark.sql("UPDATE lance.t SET k = 7 WHERE id * 2 = 4").collect()
+    merged = "USING (SELECT id + 5 AS id FROM range(2)) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET k = 8"
+    spark.sql(f"MERGE INTO lance.t t {merged} WHEN NOT MATCHED THEN INSERT (id, k) VALUES (s.id, 9)").collect()
+    spark.sql("DELETE FROM lance.t WHERE id % 3 = 0 AND k < 2").collect()
+    return sorted(map(list, spark.table("lance.t").collect()))
 
 
 if __name__ == "__main__":

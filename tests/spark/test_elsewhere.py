@@ -36,6 +36,7 @@ def test_the_same_rows_in_a_session_of_another_kind(kind: str, tmp_path: Path) -
     expected = [[n, n % 3, f"t{n}"] for n in range(2, 20)]
     expected += [[0, 0, "t0"], [1, 1, "t1"]] if kind == "plain" else [[0, 9, "up"], [1, 9, "up"]]
     assert found["written"] == sorted(expected)
+    assert found["sql"] == ([] if kind == "plain" else [[1, 1], [2, 7], [4, 0], [5, 8], [6, 9]])
     sizes = Counter(row[1] for row in expected)
     assert found["joined_tables"] in (None, sum(size * size for size in sizes.values()))
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from lancepart.commit.transaction import Transaction
 
 APPEND, OVERWRITE, REPLACE, WHERE, UPSERT = "append", "overwrite", "replace", "where", "upsert"
-MODES = (APPEND, OVERWRITE, REPLACE, WHERE, UPSERT)
+ROWS = "rows"
+MODES = (APPEND, OVERWRITE, REPLACE, WHERE, UPSERT, ROWS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,8 @@ class Job:
     """A write as planned at one snapshot: plain values, so that its tasks can run elsewhere.
 
     ``overwrite`` replaces the partitions that the rows touch, ``replace`` the whole table, ``where`` the rows that a
-    filter matches, ``upsert`` those that have one of the rows' keys.
+    filter matches, ``upsert`` those that have one of the rows' keys, and ``rows`` those that a filter matches by rows
+    that were made of them, so that it can't be done again on a newer snapshot. ``name`` is its name in the history.
     """
 
     root: Root
@@ -38,12 +40,13 @@ class Job:
     on: tuple[str, ...] = ()
     once: Once | None = None
     done: bool = False
+    name: str | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
     def operation(self) -> str:
         """What the commit is called in the table's history."""
-        return OVERWRITE if self.mode in (REPLACE, WHERE) else self.mode
+        return self.name or (OVERWRITE if self.mode in (REPLACE, WHERE) else self.mode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +80,7 @@ def adopt(transaction: Transaction, job: Job, reports: Sequence[Report]) -> None
             transaction,
             [transaction.work_on(leaf) for leaf in transaction.plan(None, binding=transaction.all_specs).leaves],
         )
-    elif job.mode == WHERE:
+    elif job.mode in (WHERE, ROWS):
         transaction.delete_matching(verbs.filter_of(transaction, job.where), binding=transaction.all_specs)
     elif job.mode == UPSERT and (keys := [report.keys for report in reports if report.keys is not None]):
         index, works = verbs.remove_keys(transaction, pa.concat_tables(keys))

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lancepart.commit import verbs
 from lancepart.commit.once import Once
-from lancepart.commit.parts import APPEND, MODES, OVERWRITE, REPLACE, UPSERT, WHERE, Job, Part, Report, adopt
+from lancepart.commit.parts import APPEND, MODES, OVERWRITE, REPLACE, ROWS, UPSERT, WHERE, Job, Part, Report, adopt
 from lancepart.commit.transaction import Transaction
 from lancepart.commit.work import StaleReadError, Work
 from lancepart.errors import InvalidInputError
@@ -31,12 +31,14 @@ def plan(
     where: str | None = None,
     on: Sequence[str] = (),
     once: Once | None = None,
+    version: int | None = None,
+    name: str | None = None,
 ) -> Job:
-    """Plan a write, and refuse what can't be done before any task starts."""
+    """Plan a write, on a snapshot if one is given, and refuse what can't be done before any task starts."""
     if mode not in MODES:
         raise InvalidInputError(f"mode is {mode!r}: use one of {', '.join(MODES)}")
-    transaction = Transaction(manifest=manifest, operation=mode, once=once)
-    if mode == WHERE:
+    transaction = Transaction(manifest=manifest, operation=mode, once=once, version=version)
+    if mode in (WHERE, ROWS):
         verbs.filter_of(transaction, where)
     if mode == UPSERT:
         verbs.check_key(transaction, on)
@@ -49,6 +51,7 @@ def plan(
         on=tuple(on),
         once=once,
         done=done,
+        name=name,
     )
 
 
@@ -95,7 +98,7 @@ def commit(manifest: Manifest, job: Job, reports: Iterable[Report]) -> int | Non
             adopt(transaction, job, told)
             return transaction.commit()
         except StaleReadError:
-            if time.monotonic() > deadline:
+            if job.mode == ROWS or time.monotonic() > deadline:
                 raise
             version = None
             time.sleep(random.uniform(0, 0.05))
@@ -115,6 +118,7 @@ __all__ = [
     "APPEND",
     "OVERWRITE",
     "REPLACE",
+    "ROWS",
     "UPSERT",
     "WHERE",
     "Job",

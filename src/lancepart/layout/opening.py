@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ from lancepart.storage.rows import NAMESPACE
 from lancepart.storage.snapshot import Snapshot
 
 MOVED = "lancepart.table"
+OWN_ROOT = "lancepart.root"
 
 
 def find(root: Root, namespace: Sequence[str] = ()) -> Manifest:
@@ -42,8 +43,9 @@ def find(root: Root, namespace: Sequence[str] = ()) -> Manifest:
         raise TableNotFoundError(f"there is no partitioned table at {root.uri!r}: make one with lancepart.create_table")
     _require_namespace(snapshot, path)
     properties = namespace_properties(snapshot, path)
-    if path and MOVED in properties:
-        return find(moved(root, properties[MOVED]))
+    location = own_root(properties) if path else None
+    if location is not None:
+        return find(moved(root, location))
     if not path and is_partitioned(properties):
         return manifest
     if hive.is_hive(properties):
@@ -52,8 +54,14 @@ def find(root: Root, namespace: Sequence[str] = ()) -> Manifest:
     raise TableNotFoundError(f"there is no partitioned table at {where}: make one with lancepart.create_table")
 
 
+def own_root(properties: Mapping[str, Any]) -> str | None:
+    """Where the table lives that a namespace of a larger catalog stands for: made there, or moved by an upgrade."""
+    found = properties.get(OWN_ROOT, properties.get(MOVED))
+    return found if isinstance(found, str) else None
+
+
 def moved(root: Root, location: str) -> Root:
-    """The root of its own that a table inside a catalog was moved to."""
+    """The root of its own that a table of a larger catalog has."""
     return Root(root.uri_of(location), root.storage_options)
 
 

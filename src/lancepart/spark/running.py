@@ -11,13 +11,16 @@ import pyarrow as pa
 from lancepart.read.leaf import LeafTask, count, read
 from lancepart.spark.aggregates import aggregate_schema, aggregated
 from lancepart.spark.planning import Piece, Work
+from lancepart.spark.sides import Given, Plain
 from lancepart.spark.types import arrow_schema, as_spark
 
 
 def run(work: bytes, task: bytes, schema: Any) -> Iterator[Any]:
     """The rows of a task of a plan, in the Arrow types in which Spark takes a schema's columns."""
     wanted = arrow_schema(schema)
-    for batch in rows(pickle.loads(work), pickle.loads(task)):
+    planned, what = pickle.loads(work), pickle.loads(task)
+    found = planned.rows(what) if isinstance(planned, Plain | Given) else rows(planned, what)
+    for batch in found:
         yield as_spark(batch, wanted)
 
 

@@ -9,8 +9,10 @@ from importlib.resources import files
 from typing import Any
 
 from lancepart.errors import UnsupportedOperationError
+from lancepart.storage.root import Root
 
 CATALOG = "spark.sql.catalog.lancepart"
+WAREHOUSE = "spark.sql.catalog.lance"
 _JARS, _EXTENSIONS = _SHARED = ("spark.jars", "spark.sql.extensions")
 _EXTENSION = "io.lancepart.spark.Extensions"
 _BUCKETING = "spark.sql.sources.v2.bucketing"
@@ -36,14 +38,19 @@ def session(master: str = "local[*]", *, warehouse: str | None = None, **conf: A
 def configure(builder: Any, *, warehouse: str | None = None) -> Any:
     """Set on a session's builder what partitioned tables need: the jar, the workers' Python, what joins ask for.
 
-    A builder that connects to a running Spark Connect server gets only what a client may set there.
+    With a warehouse, a path or a URI, its tables are those of the catalog ``lance``. A builder that connects to a
+    running Spark Connect server gets only what a client may set there.
     """
-    if warehouse is not None:
-        raise UnsupportedOperationError("a warehouse is not supported yet: read tables by their path")
+    sql = _SQL | ({} if warehouse is None else _catalog(warehouse))
     if _is_remote(builder):
-        return _with(builder, _SQL)
+        return _with(builder, sql)
     shared = {_JARS: _beside(builder, _JARS, jar()), _EXTENSIONS: _beside(builder, _EXTENSIONS, _EXTENSION)}
-    return _with(builder, _SQL | _workers() | shared)
+    return _with(builder, sql | _workers() | shared)
+
+
+def _catalog(warehouse: str) -> dict[str, str]:
+    """The catalog ``lance`` over the tables of a warehouse."""
+    return {WAREHOUSE: "io.lancepart.spark.LanceCatalog", f"{WAREHOUSE}.warehouse": Root.parse(warehouse).uri}
 
 
 def jar() -> str:

@@ -13,14 +13,14 @@ import pyarrow as pa
 from lancepart.errors import InvalidInputError, TableNotFoundError, UnsupportedOperationError
 from lancepart.layout.metadata import HIVE
 from lancepart.maintain.changes import CHANGE
-from lancepart.spark.keys import key_parts, partition_sources
-from lancepart.spark.literals import is_exact
+from lancepart.spark import statements
+from lancepart.spark.describe import answering, only, partitions_of, told_of
+from lancepart.spark.filters import predicate_of
 from lancepart.spark.planning import Planned, Question, plan
 from lancepart.spark.types import spark_schema
 from lancepart.table import PartitionedTable, open_table
 
 QUESTION = "lancepart.question"
-ANSWER = "lancepart.answer"
 FEED = "readChangeFeed"
 VERSION = "_version"
 _STORAGE = "storage."
@@ -40,7 +40,15 @@ def answer(options: Options) -> tuple[Any, Plan | None]:
         case "table":
             return _table(options), None
         case "exists":
-            return _answering(spark_schema(pa.schema([("exists", pa.bool_())])), {"exists": _exists(options)}), None
+            return only({"exists": _exists(options)}), None
+        case "warehouse":
+            return statements.respond(options, question), None
+        case "side":
+            return statements.plan_side(options, question)
+        case "partitions":
+            return only({"partitions": partitions_of(_open(options, question["version"]))}), None
+        case "delete":
+            return _deleted(options, question["where"]), None
         case "scan":
             if wants_changes(options):
                 raise UnsupportedOperationError(
@@ -48,7 +56,7 @@ def answer(options: Options) -> tuple[Any, Plan | None]:
                 )
             asked = Question(**{key: _frozen(value) for key, value in question.items()})
             planned = plan(_open(options, asked.version), asked)
-            return _answering(spark_schema(planned.schema), planned.to_json()), _bytes(planned)
+            return answering(spark_schema(planned.schema), planned.to_json()), _bytes(planned)
         case _:
             table = _open(options)
             if wants_changes(options):
@@ -90,14 +98,15 @@ def _table(options: Options) -> Any:
     """What the jar must know of a table; all of it at one snapshot, which every scan then names."""
     version = _open(options).version
     table = _open(options, version)
-    metadata = table.metadata
-    told = {
-        "version": version,
-        "sources": partition_sources(metadata),
-        "exact": [field.name for field in table.schema if is_exact(field.type)],
-        "partitioning": [part.to_json() for part in key_parts(metadata, [metadata.spec.id], metadata.schema.names)],
-    }
-    return _answering(spark_schema(feed_schema(table.schema) if wants_changes(options) else table.schema), told)
+    shown = feed_schema(table.schema) if wants_changes(options) else table.schema
+    return answering(spark_schema(shown), told_of(table, version))
+
+
+def _deleted(options: Options, where: Sequence[Mapping[str, Any]]) -> Any:
+    """Rows removed by filters that mean the same here as in Spark."""
+    table = _open(options)
+    predicate = predicate_of(where, (), table.schema)
+    return only({"version": table.delete("true" if predicate is None else predicate.to_sql())})
 
 
 def location(options: Options) -> tuple[str, dict[str, str]]:
@@ -134,11 +143,6 @@ def moment(name: str, text: str) -> datetime:
     except ValueError:
         raise InvalidInputError(f"{name} is {text!r}: write it like 2026-01-31T12:00:00Z") from None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-
-
-def _answering(schema: Any, told: Any) -> Any:
-    schema.fields[0].metadata = {ANSWER: json.dumps(told)}
-    return schema
 
 
 def _bytes(planned: Planned) -> Plan:

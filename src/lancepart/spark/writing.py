@@ -97,6 +97,8 @@ def plan(options: Options, schema: Any, overwrite: bool) -> Writing | TreeWritin
     """Plan a write that Spark asks for; a table that is not there is made if the options say how."""
     given = {key.lower(): value for key, value in options.items()}
     question = json.loads(given.get(QUESTION, "{}"))
+    if question.get("mode") == staged.ROWS:
+        return _rows(options, question, schema)
     table = _table(given, question, arrow_schema(schema))
     mode, where = _mode(given, question, overwrite)
     if mode == staged.WHERE and where is None:
@@ -113,6 +115,26 @@ def plan(options: Options, schema: Any, overwrite: bool) -> Writing | TreeWritin
         return TreeWriting(root=Root.parse(*location(options)), schema=columns, mode=mode, where=where)
     manifest = Manifest(Root.parse(*location(options)))
     job = staged.plan(manifest, mode=mode, where=where, once=None if key is None else Once(key=key))
+    return Writing(job=job, schema=columns_of(schema, table.schema))
+
+
+def _rows(options: Options, question: Mapping[str, Any], schema: Any) -> Writing:
+    """What Spark made of the rows that a scan read, in their place: the same snapshot, and the same filter."""
+    root, storage = location(options)
+    table = open_table(root, version=question["version"], storage_options=storage)
+    if table.metadata.layout == HIVE or table.metadata.transactions != STRONG:
+        raise UnsupportedOperationError(
+            f"{question['command'].upper()} in SQL needs a table with strong transactions: use table.update, "
+            "table.upsert or table.delete in Python"
+        )
+    read = predicate_of(question.get("handled", ()), question.get("pushed", ()), table.schema)
+    job = staged.plan(
+        Manifest(Root.parse(root, storage)),
+        mode=staged.ROWS,
+        where=None if read is None else read.to_sql(),
+        version=question["version"],
+        name=question["command"],
+    )
     return Writing(job=job, schema=columns_of(schema, table.schema))
 
 

@@ -48,9 +48,11 @@ def test_a_client_of_a_running_server_gets_only_what_it_may_set() -> None:
     assert options["spark.sql.sources.v2.bucketing.enabled"] == "true"
 
 
-def test_a_warehouse_is_refused() -> None:
-    with pytest.raises(UnsupportedOperationError, match="warehouse"):
-        lp.spark.configure(Builder(), warehouse="data")
+def test_a_warehouse_becomes_the_catalog_lance() -> None:
+    options = lp.spark.configure(Builder(), warehouse="s3://bucket/data/")._options
+
+    assert options["spark.sql.catalog.lance"] == "io.lancepart.spark.LanceCatalog"
+    assert options["spark.sql.catalog.lance.warehouse"] == "s3://bucket/data"
 
 
 def test_without_pyspark_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

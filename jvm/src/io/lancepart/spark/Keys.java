@@ -45,6 +45,25 @@ final class Keys {
     return found;
   }
 
+  /** The partitioning as users write it, which is not always what Spark can use as keys. */
+  static Transform[] written(JsonNode told) {
+    Transform[] found = new Transform[told.size()];
+    for (int i = 0; i < found.length; i++) {
+      String name = told.get(i).get("name").asText();
+      JsonNode given = told.get(i).get("arguments");
+      Expression[] arguments = new Expression[given.size()];
+      for (int j = 0; j < arguments.length; j++) {
+        JsonNode each = given.get(j);
+        arguments[j] = each.has("column") ? column(each.get("column").asText())
+            : each.has("number") ? Expressions.literal(each.get("number").asInt())
+            : Expressions.literal(each.get("text").asText());
+      }
+      found[i] = name.equals("identity") && arguments[0] instanceof NamedReference reference
+          ? Expressions.identity(reference.describe()) : Expressions.apply(name, arguments);
+    }
+    return found;
+  }
+
   /** A transform that a user wrote, as Python's {@code partition_by} reads it. */
   static String spelled(Transform transform) {
     String[] parts = new String[transform.arguments().length];

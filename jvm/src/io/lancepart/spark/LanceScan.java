@@ -33,16 +33,19 @@ final class LanceScan
   private final Map<String, String> options;
   private final ObjectNode question;
   private final Predicate[] pushed;
+  private final boolean fixed;
   private Python planned;
   private Batch batch;
   private Boolean loose;
   private boolean streaming;
 
-  LanceScan(PartitionedTable table, Map<String, String> options, ObjectNode question, Predicate[] pushed) {
+  LanceScan(
+      PartitionedTable table, Map<String, String> options, ObjectNode question, Predicate[] pushed, boolean fixed) {
     this.table = table;
     this.options = options;
     this.question = question;
     this.pushed = pushed;
+    this.fixed = fixed;
   }
 
   private synchronized Python planned() {
@@ -151,7 +154,7 @@ final class LanceScan
 
   @Override
   public NamedReference[] filterAttributes() {
-    if (question.has("aggregates") || question.has("limit")) {
+    if (fixed || question.has("aggregates") || question.has("limit")) {
       return new NamedReference[0];
     }
     return Arrays.stream(readSchema().fieldNames())

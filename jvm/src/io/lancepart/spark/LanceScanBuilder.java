@@ -24,14 +24,17 @@ final class LanceScanBuilder
         SupportsPushDownAggregates {
   private final PartitionedTable table;
   private final Map<String, String> options;
+  private final boolean fixed;
   private List<String> columns;
   private final List<Predicate> pushed = new ArrayList<>();
   private final List<Predicate> handled = new ArrayList<>();
   private ArrayNode aggregates;
   private int limit = -1;
 
-  LanceScanBuilder(PartitionedTable table, Map<String, String> options) {
+  /** A scan that is fixed takes no filters at run time: others must know beforehand which rows it reads. */
+  LanceScanBuilder(PartitionedTable table, Map<String, String> options, boolean fixed) {
     this.table = table;
+    this.fixed = fixed;
     this.options = options;
     this.columns = List.of(table.schema().fieldNames());
   }
@@ -84,8 +87,7 @@ final class LanceScanBuilder
   public Scan build() {
     ObjectNode question = Python.JSON.createObjectNode().put("ask", "scan").put("version", table.snapshot());
     columns.forEach(question.putArray("columns")::add);
-    handled.forEach(each -> question.withArray("handled").add(Expressed.json(each)));
-    pushed.forEach(each -> question.withArray("pushed").add(Expressed.json(each)));
+    filters(question);
     if (aggregates != null) {
       question.set("aggregates", aggregates);
     }
@@ -93,6 +95,13 @@ final class LanceScanBuilder
       question.put("limit", limit);
     }
     question.put("parallelism", SparkSession.active().sparkContext().defaultParallelism());
-    return new LanceScan(table, options, question, pushedPredicates());
+    return new LanceScan(table, options, question, pushedPredicates(), fixed);
+  }
+
+  /** A question with the filters that say which rows are read. */
+  ObjectNode filters(ObjectNode question) {
+    handled.forEach(each -> question.withArray("handled").add(Expressed.json(each)));
+    pushed.forEach(each -> question.withArray("pushed").add(Expressed.json(each)));
+    return question;
   }
 }

@@ -25,6 +25,11 @@ final class LanceWrite implements RequiresDistributionAndOrdering {
     this.clustering = clustering;
   }
 
+  /** What a row-level operation makes of the rows that it read. */
+  LanceWrite(Map<String, String> options, LogicalWriteInfo info, ObjectNode question) {
+    this(options, info, question, new Transform[0]);
+  }
+
   @Override
   public Distribution requiredDistribution() {
     return clustering.length == 0 ? Distributions.unspecified() : Distributions.clustered(clustering);
@@ -37,7 +42,8 @@ final class LanceWrite implements RequiresDistributionAndOrdering {
 
   @Override
   public BatchWrite toBatch() {
-    return Python.writer(options, question, info).toBatch();
+    BatchWrite batch = Python.writer(options, question, info).toBatch();
+    return question.get("mode").asText().equals("rows") ? new RowByRow.Batch(batch) : batch;
   }
 
   /** One batch of a stream: the query's id stays the same over restarts, so that Python knows a batch that comes again. */

@@ -1,39 +1,51 @@
 package io.lancepart.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.expressions.filter.AlwaysTrue;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table at one snapshot, fixed when it is loaded: everything that is read of it is of that snapshot. */
-final class PartitionedTable implements Table, SupportsRead, SupportsWrite {
+class PartitionedTable
+    implements Table, SupportsRead, SupportsWrite, SupportsDeleteV2, SupportsRowLevelOperations, ListsPartitions {
   private final PathIdentifier id;
   private final StructType schema;
   private final JsonNode told;
+  private final Map<String, String> properties;
 
-  private PartitionedTable(PathIdentifier id, Python python) {
+  PartitionedTable(PathIdentifier id, StructType schema, JsonNode told, Map<String, String> properties) {
     this.id = id;
-    this.schema = python.schema;
-    this.told = python.answer;
+    this.schema = schema;
+    this.told = told;
+    this.properties = properties;
   }
 
   static PartitionedTable load(PathIdentifier id) {
     ObjectNode question = Python.JSON.createObjectNode().put("ask", "table");
-    return new PartitionedTable(id, Python.ask(id.options(), question));
+    Python python = Python.ask(id.options(), question);
+    return new PartitionedTable(id, python.schema, python.answer, Map.of());
   }
 
   static boolean exists(PathIdentifier id) {
@@ -79,7 +91,12 @@ final class PartitionedTable implements Table, SupportsRead, SupportsWrite {
 
   @Override
   public String name() {
-    return id.name();
+    return id.shown();
+  }
+
+  @Override
+  public Map<String, String> properties() {
+    return properties;
   }
 
   @Override
@@ -90,7 +107,7 @@ final class PartitionedTable implements Table, SupportsRead, SupportsWrite {
 
   @Override
   public Transform[] partitioning() {
-    return Keys.transforms(told.get("partitioning"));
+    return Keys.written(told.get("by"));
   }
 
   @Override
@@ -102,12 +119,46 @@ final class PartitionedTable implements Table, SupportsRead, SupportsWrite {
 
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return new LanceWriteBuilder(id.options(), info, partitioning());
+    return new LanceWriteBuilder(id.options(), info, Keys.transforms(told.get("partitioning")));
+  }
+
+  @Override
+  public boolean canDeleteWhere(Predicate[] predicates) {
+    Set<String> exact = exactColumns();
+    return Arrays.stream(predicates).allMatch(each -> each instanceof AlwaysTrue || Expressed.isExact(each, exact));
+  }
+
+  @Override
+  public void deleteWhere(Predicate[] predicates) {
+    ObjectNode question = Python.JSON.createObjectNode().put("ask", "delete");
+    ArrayNode where = question.putArray("where");
+    for (Predicate predicate : predicates) {
+      if (!(predicate instanceof AlwaysTrue)) {
+        where.add(Expressed.json(predicate));
+      }
+    }
+    Python.ask(id.options(), question);
+  }
+
+  @Override
+  public StructType partitionSchema() {
+    return ListsPartitions.schema(told.get("fields"));
+  }
+
+  @Override
+  public JsonNode partitionValues() {
+    ObjectNode question = Python.JSON.createObjectNode().put("ask", "partitions").put("version", snapshot());
+    return Python.ask(id.options(), question).answer.get("partitions");
+  }
+
+  @Override
+  public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+    return () -> new RowOperation(this, info.command());
   }
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new LanceScanBuilder(this, options(options));
+    return new LanceScanBuilder(this, options(options), false);
   }
 
   @Override

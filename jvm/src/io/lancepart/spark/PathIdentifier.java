@@ -12,10 +12,16 @@ final class PathIdentifier implements Identifier {
 
   private final String path;
   private final Map<String, String> options;
+  private final String shown;
 
   private PathIdentifier(String path, Map<String, String> options) {
+    this(path, options, path);
+  }
+
+  private PathIdentifier(String path, Map<String, String> options, String shown) {
     this.path = path;
     this.options = options;
+    this.shown = shown;
   }
 
   static PathIdentifier of(CaseInsensitiveStringMap options) {
@@ -40,8 +46,17 @@ final class PathIdentifier implements Identifier {
     return new PathIdentifier(path, all);
   }
 
+  /** A table that users know by another name than its path. */
+  static PathIdentifier named(String shown, String path, Map<String, String> options) {
+    return new PathIdentifier(path, of(path, options).options, shown);
+  }
+
   Map<String, String> options() {
     return options;
+  }
+
+  String shown() {
+    return shown;
   }
 
   @Override

@@ -1,0 +1,62 @@
+package io.lancepart.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Arrays;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** What can only be read: what a partitioned table is made of, or a plain Lance table of the warehouse. */
+record SideTable(
+    String name, StructType schema, JsonNode side, Map<String, String> properties, Map<String, String> options)
+    implements SupportsRead {
+  @Override
+  public Set<TableCapability> capabilities() {
+    return EnumSet.of(TableCapability.BATCH_READ);
+  }
+
+  @Override
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap more) {
+    return new Builder(this);
+  }
+
+  @Override
+  public String toString() {
+    return name;
+  }
+
+  /** Asks Python for the columns that are needed. */
+  private static final class Builder implements SupportsPushDownRequiredColumns {
+    private final SideTable table;
+    private List<String> columns;
+
+    Builder(SideTable table) {
+      this.table = table;
+      this.columns = List.of(table.schema.fieldNames());
+    }
+
+    @Override
+    public void pruneColumns(StructType required) {
+      List<String> wanted = Arrays.asList(required.fieldNames());
+      columns = Arrays.stream(table.schema.fieldNames()).filter(wanted::contains).toList();
+    }
+
+    @Override
+    public Scan build() {
+      ObjectNode question = table.side.deepCopy();
+      question.put("ask", "side").put("parallelism", SparkSession.active().sparkContext().defaultParallelism());
+      columns.forEach(question.putArray("columns")::add);
+      return Python.ask(table.options, question).scan();
+    }
+  }
+}

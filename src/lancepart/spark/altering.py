@@ -1,0 +1,70 @@
+"""ALTER TABLE: all changes of the columns in one commit, then those of the properties."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
+
+from lancepart.errors import UnsupportedOperationError
+from lancepart.layout import create, evolution
+from lancepart.layout.metadata import MANIFEST, TableMetadata
+from lancepart.layout.opening import find
+from lancepart.spark.types import arrow_schema
+from lancepart.spark.warehouse import Path, Warehouse
+from lancepart.storage.root import Root
+
+AlterStep = Mapping[str, Any]
+
+
+def alter(warehouse: Warehouse, path: Path, changes: Sequence[AlterStep]) -> None:
+    """Change a table's columns and properties; what can't be done is refused before anything is."""
+    entry = warehouse.find(path)
+    if not entry.partitioned:
+        raise UnsupportedOperationError("a plain Lance table can't be altered in SQL: use the catalog in Python")
+    for each in changes:
+        _refuse(each)
+    properties = {each["key"]: each.get("value") for each in changes if each["change"] == "property"}
+    columns = [each for each in changes if each["change"] != "property"]
+    if columns:
+        root = warehouse.catalog.root
+        manifest = find(Root(root.uri_of(entry.location), root.storage_options))
+        if create.load(manifest, manifest.snapshot()).layout != MANIFEST:
+            raise UnsupportedOperationError("the table has an older layout: use lancepart.upgrade first")
+        create.change(manifest, lambda old: reduce(_changed, columns, old))
+    if properties:
+        warehouse.alter_properties(path, properties)
+
+
+def _refuse(change: AlterStep) -> None:
+    kind = change["change"]
+    if kind == "unknown":
+        raise UnsupportedOperationError(f"ALTER TABLE: {change['text']} is not supported")
+    if kind != "property" and len(change["column"]) != 1:
+        raise UnsupportedOperationError(f"ALTER TABLE: {'.'.join(change['column'])} is inside a column, not one itself")
+    if kind == "property" and change["key"] in ("transactions", "provider", "location"):
+        raise UnsupportedOperationError(f"the property {change['key']!r} is fixed when a table is made")
+    if kind == "add" and change["positioned"]:
+        raise UnsupportedOperationError("a new column comes last: leave FIRST and AFTER out")
+
+
+def _changed(metadata: TableMetadata, change: AlterStep) -> TableMetadata:
+    name = change["column"][0]
+    match change["change"]:
+        case "add":
+            return evolution.add_column(metadata, _field(name, change["type"], nullable=change["nullable"]))
+        case "rename":
+            return evolution.rename_column(metadata, name, change["to"])
+        case "drop":
+            return evolution.drop_column(metadata, name)
+        case _:
+            return evolution.widen_column(metadata, name, _field(name, change["type"], nullable=True).type)
+
+
+def _field(name: str, spelled: Any, *, nullable: bool) -> pa.Field:
+    kind = _parse_datatype_json_string(spelled if isinstance(spelled, str) else json.dumps(spelled))
+    return arrow_schema(StructType([StructField(name, kind, nullable)])).field(0)

@@ -1,0 +1,72 @@
+"""What the jar is told of a table, and how an answer travels: as JSON on the first column of a schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from lancepart.layout.metadata import TableMetadata
+from lancepart.model.spec import PartitionField
+from lancepart.model.transforms import Bucket, Identity, Truncate
+from lancepart.spark.keys import key_parts, partition_sources
+from lancepart.spark.literals import is_exact
+from lancepart.spark.types import spark_schema
+from lancepart.table import PartitionedTable
+
+ANSWER = "lancepart.answer"
+
+
+def answering(schema: Any, told: Any) -> Any:
+    """A schema of Spark's with an answer on its first column."""
+    schema.fields[0].metadata = {ANSWER: json.dumps(told)}
+    return schema
+
+
+def only(told: Any) -> Any:
+    """An answer to a question that has nothing to do with columns."""
+    return answering(spark_schema(pa.schema([("done", pa.bool_())])), told)
+
+
+def told_of(table: PartitionedTable, version: int) -> dict[str, Any]:
+    """What the jar must know of a table that is open at a snapshot, which every scan then names."""
+    metadata = table.metadata
+    return {
+        "version": version,
+        "sources": partition_sources(metadata),
+        "exact": [field.name for field in table.schema if is_exact(field.type)],
+        "partitioning": [part.to_json() for part in key_parts(metadata, [metadata.spec.id], metadata.schema.names)],
+        "by": spelled(metadata),
+        "fields": [field.field_id for field in metadata.spec.fields],
+    }
+
+
+def partitions_of(table: PartitionedTable) -> list[list[str | None]]:
+    """The values of the partitions of the newest partitioning that have rows, as texts."""
+    found = table.inspect.partitions().to_pylist()
+    newest = table.spec.id
+    return [[value for _, value in each["partition"]] for each in found if each["spec_id"] == newest and each["rows"]]
+
+
+def spelled(metadata: TableMetadata) -> list[Mapping[str, Any]]:
+    """The newest partitioning as SQL spells it; of several buckets Spark shows the last one only under that name."""
+    found = [_spelled(field, metadata) for field in metadata.spec.fields]
+    buckets = [each for each in found if each["name"] == "bucket"]
+    for each in buckets[:-1]:
+        each["name"] = "multi_bucket"
+    return list(found)
+
+
+def _spelled(field: PartitionField, metadata: TableMetadata) -> dict[str, Any]:
+    columns = [{"column": each.name} for each in field.sources(metadata.schema) if each is not None]
+    match field.transform:
+        case None:
+            return {"name": "expr", "arguments": [{"text": field.expression}, *columns]}
+        case Identity():
+            return {"name": "identity", "arguments": columns}
+        case Bucket(num_buckets=number) | Truncate(width=number):
+            return {"name": field.transform.name, "arguments": [{"number": number}, *columns]}
+        case _:
+            return {"name": field.transform.name, "arguments": columns}

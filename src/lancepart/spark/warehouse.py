@@ -1,0 +1,241 @@
+"""A warehouse: a directory catalog of many tables, in which a partitioned table is one namespace row.
+
+The row says in ``lancepart.root`` in which directory the table has its own root, so that any client still reads a valid
+catalog. A table is there when its row is: a directory without a row is garbage, and a drop removes the row first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lance_namespace import (
+    CreateNamespaceRequest,
+    DropNamespaceRequest,
+    DropTableRequest,
+    ListTablesRequest,
+    RenameTableRequest,
+)
+
+from lancepart.catalog import lifecycle, namespaces, rename, tables
+from lancepart.catalog.context import Catalog, shown
+from lancepart.catalog.namespaces import OWN_PREFIX, as_properties
+from lancepart.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+from lancepart.layout.opening import OWN_ROOT, own_root
+from lancepart.model.ids import check_path, hashed_location, object_id
+from lancepart.storage.rows import NAMESPACE, Change, Row, Update, dump_metadata, now
+from lancepart.storage.snapshot import Snapshot
+
+Path = Sequence[str]
+Properties = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A table of the warehouse: in which directory, what the catalog keeps of it, and whether it is partitioned."""
+
+    location: str
+    properties: Properties
+    partitioned: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Warehouse:
+    """What SQL does with namespaces and tables, each in one commit of the catalog."""
+
+    catalog: Catalog
+
+    def namespaces(self, path: Path) -> list[str]:
+        """The names directly beneath a namespace, without those that stand for tables."""
+        snapshot = self.catalog.snapshot()
+        self._require(snapshot, path)
+        return [name for name, root in _children(snapshot, path) if root is None]
+
+    def properties(self, path: Path) -> dict[str, str]:
+        """The properties of a namespace; the root has none to show."""
+        row = self._require(self.catalog.snapshot(), path)
+        return {} if row is None else as_properties(row.metadata)
+
+    def create_namespace(self, path: Path, properties: Properties) -> None:
+        """Make a namespace."""
+        self._require(self.catalog.snapshot(), path[:-1])
+        request = CreateNamespaceRequest(id=list(path), properties=dict(_own_refused(properties)))
+        namespaces.create(self.catalog, request)
+
+    def alter_namespace(self, path: Path, changes: Mapping[str, str | None]) -> None:
+        """Set or, with ``None``, remove properties of a namespace."""
+        if not check_path(path, what="namespace", root_allowed=True):
+            raise InvalidInputError("the root of the warehouse has no properties to change")
+        self._require(self.catalog.snapshot(), path)
+        self._alter(path, changes)
+
+    def alter_properties(self, path: Path, changes: Mapping[str, str | None]) -> None:
+        """Set or, with ``None``, remove properties of a partitioned table."""
+        if not self.find(path).partitioned:
+            raise InvalidInputError(f"table {shown(path)} is a plain Lance table: its properties can't be changed here")
+        self._alter(path, changes)
+
+    def _alter(self, path: Path, changes: Mapping[str, str | None]) -> None:
+        _own_refused(changes)
+        identifier = object_id(path)
+
+        def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+            row = self.catalog.require_namespace(snapshot, path)
+            assert row is not None
+            kept = {**(row.metadata or {}), **changes}
+            told = dump_metadata({key: value for key, value in kept.items() if value is not None})
+            return Change(updates=(Update(object_id=identifier, values={"metadata": told}),)), None
+
+        self.catalog.manifest.transact(plan)
+
+    def drop_namespace(self, path: Path, *, cascade: bool) -> None:
+        """Remove a namespace, with all that is in it if asked to; what its tables held goes after their rows."""
+        snapshot = self.catalog.snapshot()
+        self._require(snapshot, path)
+        inside = [own_root(row.metadata or {}) for row in snapshot.below(object_id(path), NAMESPACE)]
+        behavior = "Cascade" if cascade else "Restrict"
+        namespaces.drop(self.catalog, DropNamespaceRequest(id=list(path), behavior=behavior))
+        for location in inside:
+            if location is not None:
+                self.discard(location)
+
+    def tables(self, path: Path) -> list[str]:
+        """The names of the tables directly in a namespace, partitioned or not."""
+        snapshot = self.catalog.snapshot()
+        self._require(snapshot, path)
+        plain = tables.list_tables(self.catalog, ListTablesRequest(id=list(path))).tables
+        return sorted({*plain, *(name for name, root in _children(snapshot, path) if root is not None)})
+
+    def find(self, path: Path) -> Entry:
+        """A table, or TableNotFound."""
+        found = self._find(self.catalog.snapshot(), check_path(path, what="table"))
+        if found is None:
+            raise TableNotFoundError(f"table {shown(path)} does not exist")
+        return found
+
+    def _find(self, snapshot: Snapshot, path: Path) -> Entry | None:
+        row = snapshot.row(object_id(path))
+        location = own_root(row.metadata or {}) if row is not None and row.object_type == NAMESPACE else None
+        if row is not None and location is not None:
+            return Entry(location=location, properties=as_properties(row.metadata))
+        located = tables.find(self.catalog, snapshot, path)
+        if located is None or located.is_published:
+            return None
+        return Entry(location=located.location, properties=located.properties, partitioned=False)
+
+    def place(self, path: Path) -> tuple[str, Entry | None]:
+        """A directory for a new table, and the table that has its name now."""
+        check_path(path, what="table")
+        snapshot = self.catalog.snapshot()
+        self._require(snapshot, path[:-1])
+        there = self._find(snapshot, path)
+        if there is None and snapshot.row(object_id(path)) is not None:
+            raise TableAlreadyExistsError(f"{shown(path)} already exists, and is a namespace")
+        return hashed_location(object_id(path)).removesuffix(".lance"), there
+
+    def publish(self, path: Path, location: str, properties: Properties, *, replaced: str | None) -> None:
+        """Give a directory its row, in the place of the one that has the name if ``replaced`` is where that lives."""
+        identifier = object_id(path)
+        told = {OWN_ROOT: location, **_own_refused(properties)}
+        fresh = Row(object_id=identifier, object_type=NAMESPACE, metadata=told, created_at=now())
+
+        def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+            self._require(snapshot, path[:-1])
+            touches = (object_id(path[:-1]),) if len(path) > 1 else ()
+            there = self._find(snapshot, path)
+            if replaced is None:
+                if snapshot.row(identifier) is not None or there is not None:
+                    raise TableAlreadyExistsError(f"table {shown(path)} already exists")
+                return Change(inserts=(fresh,), touches=touches), None
+            if there is None or not there.partitioned or there.location != replaced:
+                raise ConcurrentModificationError(f"table {shown(path)} was replaced or dropped by another writer")
+            update = Update(object_id=identifier, values={"metadata": dump_metadata(told)})
+            return Change(updates=(update,), touches=touches), None
+
+        self.catalog.manifest.transact(plan)
+        if replaced is not None:
+            self.discard(replaced)
+
+    def drop(self, path: Path) -> bool:
+        """Remove a table: its row first, then its files; say whether there was one."""
+        found = self._find(self.catalog.snapshot(), path)
+        if found is None:
+            return False
+        if not found.partitioned:
+            lifecycle.drop(self.catalog, DropTableRequest(id=list(path)))
+            return True
+
+        def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, str | None]:
+            there = self._find(snapshot, path)
+            if there is None or not there.partitioned:
+                return Change(), None
+            _refuse_inner(snapshot, path)
+            return Change(deletes=(object_id(path),)), there.location
+
+        location = self.catalog.manifest.transact(plan)
+        if location is not None:
+            self.discard(location)
+        return location is not None
+
+    def rename(self, path: Path, target: Path) -> None:
+        """Give a table another name or namespace; a partitioned one stays where it is."""
+        check_path(target, what="table")
+        if not self.find(path).partitioned:
+            request = RenameTableRequest(id=list(path), new_namespace_id=list(target[:-1]), new_table_name=target[-1])
+            rename.rename(self.catalog, request)
+            return
+
+        def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+            row = snapshot.row(object_id(path))
+            if row is None or own_root(row.metadata or {}) is None:
+                raise TableNotFoundError(f"table {shown(path)} does not exist")
+            _refuse_inner(snapshot, path)
+            self._require(snapshot, target[:-1])
+            if snapshot.row(object_id(target)) is not None or self._find(snapshot, target) is not None:
+                raise TableAlreadyExistsError(f"table {shown(target)} already exists")
+            touches = (object_id(target[:-1]),) if len(target) > 1 else ()
+            moved = replace(row, object_id=object_id(target), created_at=now())
+            return Change(inserts=(moved,), deletes=(row.object_id,), touches=touches), None
+
+        self.catalog.manifest.transact(plan)
+
+    def discard(self, location: str) -> None:
+        """Remove a directory that no row names, or names any more."""
+        self.catalog.files.delete_directory(location)
+
+    def _require(self, snapshot: Snapshot, path: Path) -> Row | None:
+        """The row of a namespace that is no table, ``None`` for the root, or NamespaceNotFound."""
+        row = self.catalog.require_namespace(snapshot, check_path(path, what="namespace", root_allowed=True))
+        if row is not None and own_root(row.metadata or {}) is not None:
+            raise NamespaceNotFoundError(f"{shown(path)} is a table, not a namespace")
+        return row
+
+
+def _children(snapshot: Snapshot, path: Path) -> list[tuple[str, str | None]]:
+    """The namespaces directly beneath one, each with the directory of the table that it stands for."""
+    names = snapshot.names(object_id(path), NAMESPACE)
+    rows = snapshot.rows(object_id([*path, name]) for name in names)
+    return [(name, own_root(rows[object_id([*path, name])].metadata or {})) for name in names]
+
+
+def _refuse_inner(snapshot: Snapshot, path: Path) -> None:
+    """Leave alone a table that was upgraded from a tree inside this catalog as long as the old leaves are there."""
+    if snapshot.below(object_id(path), limit=1):
+        raise UnsupportedOperationError(
+            f"table {shown(path)} still has its older layout beside it: lancepart.upgrade(…, remove_old=True) first"
+        )
+
+
+def _own_refused(properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    for key in properties:
+        if key.startswith(OWN_PREFIX):
+            raise InvalidInputError(f"property {key!r}: names that begin with {OWN_PREFIX!r} are lancepart's own")
+    return properties

@@ -1,0 +1,132 @@
+"""Spark SQL over a warehouse: the same statements on Parquet tables beside, wherever Parquet knows them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import lance_namespace
+import pytest
+
+from tests.spark.warehouse import BY, COLUMNS, PARQUET, Sql
+
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
+
+def test_namespaces_come_are_described_and_go(sql: Sql) -> None:
+    sql("CREATE NAMESPACE @.ns.deeper COMMENT 'a comment' WITH PROPERTIES (team = 'data')")
+    sql("CREATE NAMESPACE IF NOT EXISTS @.ns")
+    with pytest.raises(Exception, match="already exists"):
+        sql("CREATE NAMESPACE @.ns")
+    assert sql("SHOW NAMESPACES IN @") == [("ns",)]
+    assert sql("SHOW NAMESPACES IN @.ns") == [("ns.deeper",)]
+    described = dict(sql("DESCRIBE NAMESPACE EXTENDED @.ns.deeper"))
+    assert described["Comment"] == "a comment"
+    assert "team" in described["Properties"]
+    sql("ALTER NAMESPACE @.ns.deeper SET PROPERTIES (team = 'other')")
+    assert "other" in dict(sql("DESCRIBE NAMESPACE EXTENDED @.ns.deeper"))["Properties"]
+    with pytest.raises(Exception, match=r"not empty|NON_EMPTY|NOT_EMPTY"):
+        sql("DROP NAMESPACE @.ns")
+    sql("DROP NAMESPACE @.ns.deeper")
+    assert sql("SHOW NAMESPACES IN @.ns") == []
+    with pytest.raises(Exception, match=r"NOT_FOUND|not found"):
+        sql("DESCRIBE NAMESPACE @.nowhere")
+
+
+def test_a_table_is_one_table_to_sql_and_a_valid_catalog_to_others(pair: Sql) -> None:
+    sql = pair
+    assert sql("SHOW TABLES IN @.ns") == [("ns", "t", False)]
+    assert sql("SHOW NAMESPACES IN @.ns") == []
+    assert sql.rows("@.ns.t") == sql.rows(f"(SELECT id, country, ts, s FROM {PARQUET})")
+    table = sql.table("ns", "t")
+    assert table.scan().count() == 4
+    assert [field.field_id for field in table.spec.fields] == ["ts_year", "id_bucket", "s_trunc", "country"]
+    other: Any = lance_namespace.connect("dir", {"root": sql.root})
+    listed = other.list_namespaces(lance_namespace.ListNamespacesRequest(id=["ns"])).namespaces
+    assert list(listed) == ["t"]
+
+
+def test_describe_and_show_create(sql: Sql) -> None:
+    sql(
+        f"CREATE TABLE @.ns.t ({COLUMNS}) USING lancepart PARTITIONED BY ({BY}) COMMENT 'facts' TBLPROPERTIES (a = 'b')"
+    )
+    described = {row[0]: row[1] for row in sql("DESCRIBE EXTENDED @.ns.t")}
+    assert (described["id"], described["Comment"], described["Provider"]) == ("bigint", "facts", "lancepart")
+    assert (described["Catalog"], described["Table"], described["Part 2"]) == (sql.name, "t", "truncate(3, s)")
+    assert described["Location"].startswith(sql.root)
+    assert "a=b" in described["Table Properties"]
+    (made,) = sql("SHOW CREATE TABLE @.ns.t")[0]
+    again = made.replace(".ns.t ", ".ns.again ")
+    sql(again)
+    first, second = sql.table("ns", "t"), sql.table("ns", "again")
+    assert second.schema == first.schema
+    assert {field.field_id for field in second.spec.fields} == {field.field_id for field in first.spec.fields}
+
+
+def test_insert_and_overwrite_as_on_parquet(pair: Sql) -> None:
+    columns = "(id, country, ts, s)"
+    pair.both(f"INSERT INTO # {columns} VALUES (9, 'JP', NULL, 'x'), (10, 'US', NULL, 'y')")
+    pair.both("INSERT OVERWRITE # PARTITION (country = 'US') (id, ts, s) VALUES (20, NULL, 'z')")
+    pair.both(f"INSERT OVERWRITE # {columns} VALUES (30, 'FR', NULL, 'w'), (31, NULL, NULL, 'w')")
+    assert pair("SELECT count(*) FROM @.ns.t") == [(2,)]
+
+
+def test_dynamic_overwrite_replaces_the_partitions_that_rows_touch(sql: Sql) -> None:
+    sql("CREATE TABLE @.ns.t (id BIGINT, country STRING) PARTITIONED BY (country)")
+    sql("INSERT INTO @.ns.t VALUES (1, 'US'), (2, 'FR'), (3, NULL)")
+    sql.spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        sql("INSERT OVERWRITE @.ns.t VALUES (4, 'US'), (5, 'JP')")
+    finally:
+        sql.spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+    assert sql.rows("@.ns.t") == Counter([(4, "US"), (2, "FR"), (3, None), (5, "JP")])
+
+
+def test_create_as_select_is_there_when_all_its_rows_are(sql: Sql) -> None:
+    select = "SELECT id, id % 3 AS k FROM range(30)"
+    sql(f"CREATE TABLE @.ns.t PARTITIONED BY (k) AS {select}")
+    assert sql.rows("@.ns.t") == sql.rows(f"({select})")
+    with pytest.raises(Exception, match="already exists"):
+        sql(f"CREATE TABLE @.ns.t PARTITIONED BY (k) AS {select}")
+    broken = "SELECT id, IF(id = 7, raise_error('broken'), 1) AS k FROM range(9)"
+    with pytest.raises(Exception, match="broken"):
+        sql(f"CREATE TABLE @.ns.bad PARTITIONED BY (k) AS {broken}")
+    assert sql("SHOW TABLES IN @.ns") == [("ns", "t", False)]
+    assert sql.directories == 1
+
+
+def test_replace_as_select_keeps_the_old_until_the_new_is_there(sql: Sql) -> None:
+    sql("CREATE OR REPLACE TABLE @.ns.t PARTITIONED BY (k) AS SELECT id, id % 3 AS k FROM range(30)")
+    with pytest.raises(Exception, match="broken"):
+        sql("CREATE OR REPLACE TABLE @.ns.t PARTITIONED BY (k) AS SELECT raise_error('broken') AS k")
+    assert sql("SELECT count(*) FROM @.ns.t") == [(30,)]
+    sql("CREATE OR REPLACE TABLE @.ns.t PARTITIONED BY (bucket(4, id)) AS SELECT id FROM @.ns.t WHERE k = 1")
+    assert sql.rows("@.ns.t") == Counter((n,) for n in range(30) if n % 3 == 1)
+    assert sql.directories == 1
+    with pytest.raises(Exception, match=r"cannot be found|NOT_FOUND"):
+        sql("REPLACE TABLE @.ns.other PARTITIONED BY (id) AS SELECT 1 AS id")
+
+
+def test_what_a_table_needs_is_said(sql: Sql) -> None:
+    with pytest.raises(Exception, match="PARTITIONED BY"):
+        sql("CREATE TABLE @.ns.t (id BIGINT)")
+    with pytest.raises(Exception, match="USING lancepart"):
+        sql("CREATE TABLE @.ns.t (id BIGINT) USING parquet PARTITIONED BY (id)")
+    with pytest.raises(Exception, match="lancepart's own"):
+        sql("CREATE TABLE @.ns.t (id BIGINT) PARTITIONED BY (id) TBLPROPERTIES ('lancepart.root' = 'x')")
+    with pytest.raises(Exception, match="LOCATION"):
+        sql("CREATE TABLE @.ns.t (id BIGINT) PARTITIONED BY (id) LOCATION '/elsewhere'")
+    with pytest.raises(Exception, match=r"NOT_FOUND|not found"):
+        sql("CREATE TABLE @.nowhere.t (id BIGINT) PARTITIONED BY (id)")
+    assert sql.directories == 0
+
+
+def test_drop_removes_the_row_and_the_files(pair: Sql) -> None:
+    pair("DROP TABLE @.ns.t")
+    pair("DROP TABLE IF EXISTS @.ns.t")
+    with pytest.raises(Exception, match=r"cannot be found|NOT_FOUND"):
+        pair("SELECT * FROM @.ns.t")
+    assert pair.directories == 0
+    pair(f"CREATE TABLE @.ns.t ({COLUMNS}) PARTITIONED BY ({BY})")
+    pair("DROP NAMESPACE @.ns CASCADE")
+    assert (pair("SHOW NAMESPACES IN @"), pair.directories) == ([], 0)

@@ -1,0 +1,83 @@
+"""UPDATE, MERGE INTO and DELETE in Spark SQL, against a model in Python."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.spark.warehouse import Sql
+
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+
+ROWS: dict[int, tuple[str | None, int]] = {n: (("US", "FR", None)[n % 3], n * 10) for n in range(30)}
+
+
+@pytest.fixture
+def table(sql: Sql) -> Sql:
+    """Thirty rows by country and bucket, in one file a partition."""
+    sql("CREATE TABLE @.ns.t (id BIGINT, country STRING, x INT) PARTITIONED BY (country, bucket(2, id))")
+    sql.table("ns", "t").append([{"id": n, "country": country, "x": x} for n, (country, x) in ROWS.items()])
+    return sql
+
+
+def check(sql: Sql, model: dict[int, tuple[Any, Any]]) -> None:
+    assert sql.rows("@.ns.t") == Counter((n, country, x) for n, (country, x) in model.items())
+
+
+def last(sql: Sql) -> dict[str, Any]:
+    found: dict[str, Any] = sql.table("ns", "t").inspect.snapshots().to_pylist()[-1]
+    return found
+
+
+def test_update_rewrites_the_rows_that_match(table: Sql) -> None:
+    before = table.table("ns", "t").inspect.snapshots().num_rows
+    table("UPDATE @.ns.t SET x = x + 1, country = upper('jp') WHERE id < 5 AND x % 20 = 0")
+    model = ROWS | {n: ("JP", n * 10 + 1) for n in (0, 2, 4)}
+    check(table, model)
+    assert table.table("ns", "t").inspect.snapshots().num_rows == before + 1
+    assert (last(table)["operation"], last(table)["rows_deleted"]) == ("update", 5)
+    table("UPDATE @.ns.t SET x = -1 WHERE country IS NULL")
+    model |= {n: (None, -1) for n, (country, _) in model.items() if country is None}
+    check(table, model)
+    table("UPDATE @.ns.t SET x = 7")
+    check(table, {n: (country, 7) for n, (country, _) in model.items()})
+
+
+def test_deletes_that_are_no_filter(table: Sql) -> None:
+    table("DELETE FROM @.ns.t WHERE id % 7 = 3 AND country = 'US'")
+    model = {n: row for n, row in ROWS.items() if not (n % 7 == 3 and row[0] == "US")}
+    check(table, model)
+    assert last(table)["operation"] == "delete"
+    table("DELETE FROM @.ns.t WHERE id IN (SELECT id + 1 FROM range(4))")
+    check(table, {n: row for n, row in model.items() if n not in {1, 2, 3, 4}})
+
+
+def test_merge(table: Sql) -> None:
+    table("""
+        MERGE INTO @.ns.t t USING (SELECT id * 5 AS id, CAST(id AS INT) AS x FROM range(8)) s ON t.id = s.id
+        WHEN MATCHED AND s.x = 2 THEN DELETE
+        WHEN MATCHED THEN UPDATE SET x = s.x, country = 'JP'
+        WHEN NOT MATCHED THEN INSERT (id, country, x) VALUES (s.id, 'NEW', s.x)
+        WHEN NOT MATCHED BY SOURCE AND t.id = 29 THEN DELETE
+    """)
+    model = {n: row for n, row in ROWS.items() if n not in (10, 29)}
+    model |= {n * 5: ("JP", n) for n in (0, 1, 3, 4, 5)} | {n * 5: ("NEW", n) for n in (6, 7)}
+    check(table, model)
+    assert last(table)["operation"] == "merge"
+
+
+def test_a_row_that_two_match_is_refused_and_nothing_changes(table: Sql) -> None:
+    twice = "SELECT 1 AS id FROM range(2)"
+    with pytest.raises(Exception, match=r"(?i)merge.*cardinality"):
+        table(f"MERGE INTO @.ns.t t USING ({twice}) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET x = 0")
+    with pytest.raises(Exception, match="broken"):
+        table("UPDATE @.ns.t SET x = IF(id = 20, raise_error('broken'), 0)")
+    check(table, ROWS)
+
+
+def test_weak_tables_say_what_to_call(sql: Sql) -> None:
+    sql("CREATE TABLE @.ns.t (id BIGINT) PARTITIONED BY (bucket(2, id)) TBLPROPERTIES (transactions = 'weak')")
+    with pytest.raises(Exception, match=r"table\.update"):
+        sql("UPDATE @.ns.t SET id = id + 1")

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from lancepart.errors import InvalidInputError, TableNotFoundError
+from lancepart.errors import InvalidInputError, TableNotFoundError, UnsupportedOperationError
 from lancepart.spark import statements
 from lancepart.spark.describe import answering, only, partitions_of, told_of
 from lancepart.spark.filters import predicate_of
@@ -90,9 +90,14 @@ def location(options: Options) -> tuple[str, dict[str, str]]:
 
 
 def _open(options: Options, version: int | None = None) -> PartitionedTable:
+    """The table at the snapshot that a scan names, or a user; a Hive-style one has none that a scan could name."""
     root, storage = location(options)
-    wanted = version if version is not None else _wanted(options)
-    return open_table(root, version=wanted, storage_options=storage)
+    if version is None:
+        return open_table(root, version=_wanted(options), storage_options=storage)
+    try:
+        return open_table(root, version=version, storage_options=storage)
+    except UnsupportedOperationError:
+        return open_table(root, storage_options=storage)
 
 
 def _wanted(options: Options) -> int | str | datetime | None:

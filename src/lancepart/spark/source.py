@@ -118,6 +118,7 @@ def location(options: Options) -> tuple[str, dict[str, str]]:
 
 
 def _open(options: Options, version: int | None = None) -> PartitionedTable:
+    """The table at the snapshot that a scan names, or a user; a Hive-style one has none that a scan could name."""
     root, storage = location(options)
     if version is None:
         return open_table(root, version=_wanted(options), storage_options=storage)

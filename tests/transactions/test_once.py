@@ -12,7 +12,7 @@ import pytest
 import lancepart as lp
 from lancepart.commit import transaction as commits
 from lancepart.commit.once import Once
-from lancepart.errors import InvalidInputError, UnsupportedOperationError
+from lancepart.errors import CommitConflictError, InvalidInputError, UnsupportedOperationError
 from lancepart.maintain import collect
 from lancepart.storage.manifest import Manifest
 from tests.support.catalogs import Place
@@ -150,3 +150,18 @@ def test_weak_tables_have_no_keys(local: Place) -> None:
     with pytest.raises(UnsupportedOperationError, match="strong"):
         table.append(data([ROW]), idempotency_key="k")
     assert content(table) == Counter()
+
+
+def test_several_keys_of_one_commit_are_done_together(local: Place) -> None:
+    table = make(local)
+    once = Once(key="file 1", also=("file 2", "file 3"))
+    for _ in range(2):
+        commits.perform(table._manifest, "append", lambda tx: tx.append(data([ROW])), once=once)
+    assert content(table) == Counter([ROW])
+    for key in ("file 1", "file 2", "file 3"):
+        assert Once(key=key).is_done(table._manifest.snapshot())
+    with pytest.raises(CommitConflictError, match="not all"):
+        commits.perform(
+            table._manifest, "append", lambda tx: tx.append(data([ROW])), once=Once(key="x", also=("file 2",))
+        )
+    assert content(table) == Counter([ROW])

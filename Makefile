@@ -39,7 +39,7 @@ test: check  ## Everything that must hold, checks included
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 torture: setup  ## The long races and kills
-	LANCEPART_TORTURE=1 $(BIN)/python -m pytest tests/concurrency tests/transactions -v
+	LANCEPART_TORTURE=1 $(BIN)/python -m pytest tests/concurrency tests/transactions tests/spark/test_kills.py -v
 
 bench: setup  ## Benchmarks beside peers, in one run
 	$(BIN)/python -m pip install --quiet -r requirements-bench.txt

@@ -38,8 +38,8 @@ check: setup  ## Format, lint, types, direction of imports
 test: check  ## Everything that must hold, checks included
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-torture: setup  ## The long races and kills
-	LANCEPART_TORTURE=1 $(BIN)/python -m pytest tests/concurrency tests/transactions tests/spark/test_kills.py -v
+torture: setup  ## The long races and kills, every case on Spark
+	LANCEPART_TORTURE=1 $(BIN)/python -m pytest tests/concurrency tests/transactions tests/property tests/spark -v
 
 bench: setup  ## Benchmarks beside peers, in one run
 	$(BIN)/python -m pip install --quiet -r requirements-bench.txt

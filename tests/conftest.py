@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.support import s3
 from tests.support.catalogs import Place
+from tests.support.processes import TORTURE
+from tests.support.sample import left_out
 
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 settings.register_profile("long", max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
@@ -37,3 +39,12 @@ def place(request: Any, tmp_path: Path) -> Place:
 def local(tmp_path: Path) -> Place:
     """A fresh root on the local disk."""
     return Place(str(tmp_path / "root"), {})
+
+
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """Leave the slow tests but a sample of them to long runs."""
+    if TORTURE:
+        return
+    doomed = {id(item) for item in left_out(items)}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) in doomed])
+    items[:] = [item for item in items if id(item) not in doomed]

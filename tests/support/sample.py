@@ -1,0 +1,40 @@
+"""Which tests each run does: all that are quick, and of the slow ones a sample that is always the same.
+
+``LANCEPART_TORTURE=1`` runs everything.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+from zlib import crc32
+
+ONE_IN = 3
+FIRST_ONLY = ("test_sql_changes.py", "test_sql_rows.py", "test_stream.py", "test_jobs.py", "test_import.py")
+LONG_ONLY = ("test_kills.py",)
+ON_SPARK = "tests/spark/"
+
+
+def left_out(items: Iterable[Any]) -> list[Any]:
+    """The tests that are left to long runs: two in three variants on Spark or S3, and what starts Spark anew."""
+    groups: dict[str, list[Any]] = defaultdict(list)
+    doomed = []
+    for item in items:
+        path, _, name = item.nodeid.partition("::")
+        file = path.rpartition("/")[2]
+        if path.startswith(ON_SPARK) and (file in LONG_ONLY or name.endswith(("[plain]", "[cluster]"))):
+            doomed.append(item)
+        elif path.startswith(ON_SPARK) and file in FIRST_ONLY:
+            groups[path].append(item)
+        elif "[" in name and path.startswith(ON_SPARK):
+            groups[item.nodeid.partition("[")[0]].append(item)
+        elif "[s3" in name or "-s3" in name:
+            groups[f"{path}::on S3"].append(item)
+    for path, variants in groups.items():
+        if path.endswith(".py"):
+            doomed += variants[1:]
+        else:
+            kept = [item for item in variants if crc32(item.nodeid.encode()) % ONE_IN == 0] or variants[:1]
+            doomed += [item for item in variants if item not in kept]
+    return doomed

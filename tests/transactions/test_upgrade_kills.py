@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import lancepart as lp
-from lancepart.storage import leafdata, staged
+from lancepart.storage import leafdata
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from tests.conformance.draft import appendix
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.torture
 
 SAMPLE = 5
 STEPS: tuple[tuple[Any, str], ...] = (
-    (staged, "write"),
+    (leafdata, "stage"),
     (leafdata, "create_leaf"),
     (Manifest, "publish"),
     (Manifest, "swap_properties"),

@@ -35,11 +35,11 @@ check: setup  ## Format, lint, types, direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test: check  ## Everything that must hold, checks included
+test: check  ## The checks and the tests, of the slowest a fixed sample
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-torture: setup  ## The long races and kills, every case on Spark
-	LANCEPART_TORTURE=1 $(BIN)/python -m pytest tests/concurrency tests/transactions tests/property tests/spark -v
+torture: setup  ## Every test, with the long races and kills
+	LANCEPART_TORTURE=1 $(BIN)/python -m pytest -v
 
 bench: setup  ## Benchmarks beside peers, in one run
 	$(BIN)/python -m pip install --quiet -r requirements-bench.txt

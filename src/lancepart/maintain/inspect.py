@@ -12,10 +12,11 @@ from lancepart.layout import create
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import CHANGE, READ_VERSION, STRONG, TableMetadata
 from lancepart.plan import planner
-from lancepart.storage import history, leafdata
+from lancepart.storage import history, leafdata, refs
 from lancepart.storage.history import VersionInfo
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.rows import TABLE_VERSION
+from lancepart.storage.translate import MissingError
 
 _PARTITIONS = pa.schema(
     [
@@ -100,8 +101,8 @@ class Inspect:
         spec = metadata.spec_of(leaf.spec_id)
         assert spec is not None
         if leaf.stats is None:
-            opened = leafdata.open_leaf(self._manifest.root, leaf.location, leaf.read_version)
-            rows, size, fragments = leafdata.measure(opened)
+            opened = self._opened(leaf)
+            rows, size, fragments = (0, 0, 0) if opened is None else leafdata.measure(opened)
         else:
             rows, size, fragments = leaf.stats.rows, leaf.stats.bytes, leaf.stats.fragments
         return {
@@ -114,6 +115,15 @@ class Inspect:
             "bytes": size,
             "fragments": fragments,
         }
+
+    def _opened(self, leaf: Leaf) -> Any:
+        """A leaf at its version; ``None`` for one that a client of the catalog has only declared."""
+        try:
+            return leafdata.open_leaf(self._manifest.root, leaf.location, leaf.read_version)
+        except MissingError:
+            if refs.is_declared(self._manifest.root, leaf.location):
+                return None
+            raise
 
     def specs(self) -> pa.Table:
         """The versions of the partitioning, a row a field."""
@@ -166,8 +176,8 @@ class Inspect:
         _, leaves = self._loaded()
         rows = []
         for leaf in leaves:
-            handle = leafdata.open_leaf(self._manifest.root, leaf.location, leaf.read_version)
-            for fragment in handle.get_fragments():
+            handle = self._opened(leaf)
+            for fragment in () if handle is None else handle.get_fragments():
                 size = sum(int(file.file_size_bytes or 0) for file in fragment.metadata.files)
                 rows.append(
                     {
@@ -185,7 +195,7 @@ class Inspect:
         _, leaves = self._loaded()
         rows = []
         for leaf in leaves:
-            handle = leafdata.open_leaf(self._manifest.root, leaf.location, leaf.read_version)
+            handle = self._opened(leaf)
             rows += [
                 {
                     "object_id": leaf.object_id,
@@ -193,7 +203,7 @@ class Inspect:
                     "type": each.index_type,
                     "columns": list(each.field_names),
                 }
-                for each in handle.describe_indices()
+                for each in ([] if handle is None else handle.describe_indices())
             ]
         return pa.Table.from_pylist(rows, schema=_INDICES)
 

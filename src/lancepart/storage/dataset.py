@@ -9,7 +9,7 @@ import lance
 import pyarrow as pa
 from lance.fragment import write_fragments
 
-from lancepart.errors import InvalidInputError
+from lancepart.errors import InvalidInputError, LanceNamespaceError
 from lancepart.storage.files import Files
 from lancepart.storage.root import Root
 from lancepart.storage.translate import ConflictError, ExistsError, MissingError, storage_errors
@@ -42,7 +42,8 @@ def create_dataset(
 ) -> lance.LanceDataset:
     """Write a new table, with a namespace as keeper of its versions if one is given; ExistsError if there is one.
 
-    pylance's own mode create lets a second writer overwrite the first; a commit without retries does not.
+    pylance's own mode create lets a second writer overwrite the first; a commit without retries does not. A commit that
+    is reported as failed and has happened all the same is a success.
     """
     uri, options = uri or root.uri_of(location), _options(root)
     action = f"create the table at {location!r}"
@@ -60,8 +61,13 @@ def create_dataset(
                 table_id=None if path is None else list(path),
                 namespace_client_managed_versioning=namespace is not None,
             )
-    except (ExistsError, MissingError, ConflictError) as error:
-        if _committed(uri, options) not in (None, written.uuid):
+    except LanceNamespaceError as error:
+        there = _committed(uri, options)
+        if there == written.uuid and namespace is None:
+            return lance.dataset(uri, storage_options=options)
+        if not isinstance(error, ExistsError | MissingError | ConflictError):
+            raise
+        if there not in (None, written.uuid):
             _discard(root, location, written)
         raise ExistsError(f"there is a table by now: {error}") from None
 

@@ -192,6 +192,9 @@ def test_a_leaf_that_was_only_declared_has_no_rows_yet(local: Place) -> None:
 
     assert trees.ids(table) == [1, 2, 3, 4, 5, 6]
     assert table.scan().count() == 6
+    assert sorted(table.inspect.partitions().column("rows").to_pylist())[:2] == [0, 0]
+    assert sum(table.inspect.fragments().column("rows").to_pylist()) == 6
+    assert table.inspect.indices().num_rows == 0
     table.append(events((7, NEXT, "DE")))
     table.delete("country = 'IT'")
     assert trees.ids(table, "country = 'DE'") == [7]

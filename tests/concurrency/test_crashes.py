@@ -32,7 +32,8 @@ from lancepart import DirectoryNamespace
 from lancepart.errors import LanceNamespaceError
 from tests.concurrency import actions, audit
 from tests.support.catalogs import Place, ipc, rows
-from tests.support.processes import TORTURE, Kill, count_steps, run_and_die
+from tests.support.dying import Kill
+from tests.support.processes import TORTURE, count_steps, run_and_die
 
 pytestmark = pytest.mark.torture
 

@@ -1,36 +1,27 @@
-"""The page that maps the documents to the tests names tests that exist, and all of them."""
+"""The pages that map the documents to the tests name tests that exist, and all of them."""
 
-import ast
-import re
-from pathlib import Path
+from __future__ import annotations
 
-HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "docs" / "conformance-catalog.md"
+import pytest
 
+from tests.support import mapped
 
-def named() -> set[tuple[str, str]]:
-    """The tests that the page names, each with its module: the one named above it, or before ``::``."""
-    found, module = set(), ""
-    for line in PAGE.read_text().splitlines():
-        above = re.search(r"`tests/conformance/catalog/(test_\w+)\.py`", line)
-        module = above.group(1) if above else module
-        found |= {(other or module, test) for other, test in re.findall(r"`(?:(test_\w+)::)?(test_\w+)`", line)}
-    return found
+PAGES = {
+    "conformance-catalog.md": ("tests/conformance/catalog", "test_*.py"),
+    "conformance-partitioning.md": ("tests/conformance/partitioned", "test_002_*.py"),
+    "conformance-hive.md": ("tests/conformance/hive", "test_003_*.py"),
+    "conformance-draft.md": ("tests/conformance/draft", "test_000_*.py"),
+}
 
 
-def written() -> set[tuple[str, str]]:
-    """The tests that there are, each with its module."""
-    return {
-        (path.stem, node.name)
-        for path in (HERE / "catalog").glob("test_*.py")
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
-    }
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_names_every_test_and_no_other(page: str) -> None:
+    folder, files = PAGES[page]
+
+    assert mapped.named(page, folder) == mapped.written(folder, files)
+    assert mapped.written(folder, files)
 
 
-def test_every_test_that_the_page_names_exists() -> None:
-    assert named() - written() == set()
-
-
-def test_every_conformance_test_of_the_catalog_stands_on_the_page() -> None:
-    assert written() - named() == set()
+@pytest.mark.parametrize("page", PAGES)
+def test_every_file_that_a_page_points_to_exists(page: str) -> None:
+    assert mapped.missing(page) == []

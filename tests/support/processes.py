@@ -1,10 +1,9 @@
-"""Real processes for races: a crew that starts together, and children that die at a chosen step."""
+"""Real processes for races: a crew that starts together, and catalogs that die at a chosen step."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,10 +13,13 @@ from typing import Any
 
 from lancepart import DirectoryNamespace
 from lancepart.catalog import lifecycle
+from lancepart.storage.files import Files
+from lancepart.storage.manifest import Manifest
+from tests.support import dying
 from tests.support.catalogs import Place
+from tests.support.dying import PATIENCE, Kill
 
 CREW = 8
-PATIENCE = 300.0
 TORTURE = bool(os.environ.get("LANCEPART_TORTURE"))
 
 _FILES = ("put", "put_new", "delete", "delete_directory", "clone_directory", "_clone")
@@ -117,74 +119,24 @@ def hire() -> Iterator[Crew]:
                 member.join()
 
 
-@dataclass(frozen=True)
-class Kill:
-    """When a child dies: at its ``step``-th effect, before it or after it."""
-
-    step: int
-    after: bool
-
-
 Action = Callable[[DirectoryNamespace], Any]
 
 
 def count_steps(action: Action, place: Place) -> int:
     """Run an action in a child to its end; how many effects it had."""
-    died, steps = _run(action, place, None)
-    assert not died
-    return steps
+    return dying.run(_act, (action, place), _effects, None)
 
 
 def run_and_die(action: Action, place: Place, kill: Kill) -> None:
     """Run an action in a child that kills itself at a step."""
-    died, _ = _run(action, place, kill)
-    assert died, f"the action came to its end before {kill}"
+    dying.run(_act, (action, place), _effects, kill)
 
 
-def _run(action: Action, place: Place, kill: Kill | None) -> tuple[bool, int]:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lancepart", "tests.support.catalogs", "tests.support.processes"])
-    ours, theirs = context.Pipe()
-    child = context.Process(target=_doomed, args=(action, place, kill, theirs), daemon=True)
-    child.start()
-    theirs.close()
-    child.join(PATIENCE)
-    if child.exitcode is None:
-        child.kill()
-        child.join()
-        raise TimeoutError("the child neither died nor came to its end")
-    if child.exitcode == -signal.SIGKILL:
-        return True, 0
-    assert child.exitcode == 0, f"the child ended with {child.exitcode}"
-    return False, ours.recv()
+def _act(action: Action, place: Place) -> None:
+    action(place.catalog())
 
 
-def _doomed(action: Action, place: Place, kill: Kill | None, line: Connection) -> None:
-    catalog = place.catalog()
-    done = _arm(catalog, kill)
-    action(catalog)
-    line.send(done[0])
-
-
-def _arm(catalog: DirectoryNamespace, kill: Kill | None) -> list[int]:
-    """Count each effect of the real files, the real manifest and the real writes of data, and die at the chosen one."""
-    done = [0]
-
-    def wrapped(effect: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **options: Any) -> Any:
-            due = kill is not None and kill.step == done[0]
-            done[0] += 1
-            if due and not kill.after:
-                os.kill(os.getpid(), signal.SIGKILL)
-            result = effect(*arguments, **options)
-            if due:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return result
-
-        return call
-
-    inner = catalog._catalog
-    for owner, names in ((inner.files, _FILES), (inner.manifest, _MANIFEST), (lifecycle, _WRITES)):
-        for name in names:
-            setattr(owner, name, wrapped(getattr(owner, name)))
-    return done
+def _effects() -> list[dying.Step]:
+    """The real files, the real manifest and the real writes of data."""
+    owners = ((Files, _FILES), (Manifest, _MANIFEST), (lifecycle, _WRITES))
+    return [(owner, name) for owner, names in owners for name in names]

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 from collections.abc import Callable
 from datetime import timedelta
-from multiprocessing.connection import Connection
 from typing import Any
 
 from lancepart.commit import staged
@@ -15,11 +11,12 @@ from lancepart.maintain import collect
 from lancepart.storage import leafdata
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
+from tests.support import dying
 from tests.support.catalogs import Place
-from tests.support.processes import PATIENCE, Kill
+from tests.support.dying import Kill
 from tests.transactions.tables import data, opened
 
-STEPS: tuple[tuple[Any, str], ...] = (
+STEPS: tuple[dying.Step, ...] = (
     (leafdata, "stage"),
     (leafdata, "create_leaf"),
     (leafdata, "_commit"),
@@ -116,45 +113,12 @@ ACTIONS = (
 
 def run(action: Callable[[Any], None], place: Place, kill: Kill | None = None) -> int:
     """Do something in a child, to its end or to where it kills itself; how many steps it took."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lancepart", "tests.transactions.doomed"])
-    ours, theirs = context.Pipe()
-    child = context.Process(target=_act, args=(action, place, kill, theirs), daemon=True)
-    child.start()
-    theirs.close()
-    child.join(PATIENCE)
-    if child.exitcode is None:
-        child.kill()
-        child.join()
-        raise TimeoutError("the child neither died nor came to its end")
-    assert child.exitcode == (0 if kill is None else -signal.SIGKILL), f"the child ended with {child.exitcode}"
-    return ours.recv() if kill is None else 0
+    return dying.run(_act, (action, place), _steps, kill)
 
 
-def _act(action: Callable[[Any], None], place: Place, kill: Kill | None, line: Connection) -> None:
-    table = opened(place)
-    done = _arm(kill)
-    action(table)
-    line.send(done[0])
+def _act(action: Callable[[Any], None], place: Place) -> None:
+    action(opened(place))
 
 
-def _arm(kill: Kill | None) -> list[int]:
-    """Count each step of the real functions, and die at the chosen one."""
-    done = [0]
-
-    def wrapped(effect: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **options: Any) -> Any:
-            due = kill is not None and kill.step == done[0]
-            done[0] += 1
-            if due and not kill.after:
-                os.kill(os.getpid(), signal.SIGKILL)
-            result = effect(*arguments, **options)
-            if due:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return result
-
-        return call
-
-    for owner, name in STEPS:
-        setattr(owner, name, wrapped(getattr(owner, name)))
-    return done
+def _steps() -> tuple[dying.Step, ...]:
+    return STEPS

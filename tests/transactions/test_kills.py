@@ -15,7 +15,8 @@ import pytest
 from lancepart.storage import history
 from tests.support import proxy, s3
 from tests.support.catalogs import Place
-from tests.support.processes import TORTURE, Kill
+from tests.support.dying import Kill
+from tests.support.processes import TORTURE
 from tests.transactions import doomed
 from tests.transactions.tables import assert_whole, content, data, make, opened
 

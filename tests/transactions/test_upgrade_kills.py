@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import random
 import shutil
-import signal
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +18,14 @@ from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from tests.conformance.draft import appendix
 from tests.conformance.hive import trees
-from tests.support.processes import PATIENCE, TORTURE, Kill
+from tests.support import dying
+from tests.support.dying import Kill
+from tests.support.processes import TORTURE
 
 pytestmark = pytest.mark.torture
 
 SAMPLE = 5
-STEPS: tuple[tuple[Any, str], ...] = (
+STEPS: tuple[dying.Step, ...] = (
     (leafdata, "stage"),
     (leafdata, "create_leaf"),
     (Manifest, "publish"),
@@ -64,38 +63,15 @@ WRITERS: dict[str, tuple[Callable[[str], None], tuple[str, ...]]] = {
 
 def run(root: str, namespace: tuple[str, ...], kill: Kill | None) -> int:
     """Upgrade in a child, to the end or to where it kills itself; how many steps it took."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lancepart", "tests.transactions.test_upgrade_kills"])
-    ours, theirs = context.Pipe()
-    child = context.Process(target=_act, args=(root, namespace, kill, theirs), daemon=True)
-    child.start()
-    theirs.close()
-    child.join(PATIENCE)
-    assert child.exitcode == (0 if kill is None else -signal.SIGKILL), f"the child ended with {child.exitcode}"
-    return ours.recv() if kill is None else 0
+    return dying.run(_upgrade, (root, namespace), _steps, kill)
 
 
-def _act(root: str, namespace: tuple[str, ...], kill: Kill | None, line: Connection) -> None:
-    done = [0]
-
-    def wrapped(effect: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **options: Any) -> Any:
-            due = kill is not None and kill.step == done[0]
-            done[0] += 1
-            if due and not kill.after:
-                os.kill(os.getpid(), signal.SIGKILL)
-            try:
-                return effect(*arguments, **options)
-            finally:
-                if due:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-        return call
-
-    for owner, name in STEPS:
-        setattr(owner, name, wrapped(getattr(owner, name)))
+def _upgrade(root: str, namespace: tuple[str, ...]) -> None:
     lp.upgrade(root, namespace=namespace)
-    line.send(done[0])
+
+
+def _steps() -> tuple[dying.Step, ...]:
+    return STEPS
 
 
 @pytest.mark.parametrize("name", WRITERS)

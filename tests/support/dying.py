@@ -1,0 +1,74 @@
+"""Children that count the steps of what they do, and kill themselves at a chosen one."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+PATIENCE = 300.0
+
+Step = tuple[Any, str]
+
+
+@dataclass(frozen=True)
+class Kill:
+    """When a child dies: at its ``step``-th effect, before it or after it."""
+
+    step: int
+    after: bool
+
+
+def run(
+    action: Callable[..., Any], arguments: tuple[Any, ...], steps: Callable[[], Iterable[Step]], kill: Kill | None
+) -> int:
+    """Do something in a child, to its end or to where it kills itself; how many of the steps it took.
+
+    ``steps`` tells the child which functions are steps, each by what it is an attribute of and its name.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["lancepart", action.__module__])
+    ours, theirs = context.Pipe()
+    child = context.Process(target=_live, args=(action, arguments, steps, kill, theirs), daemon=True)
+    child.start()
+    theirs.close()
+    child.join(PATIENCE)
+    if child.exitcode is None:
+        child.kill()
+        child.join()
+        raise TimeoutError("the child neither died nor came to its end")
+    assert child.exitcode == (0 if kill is None else -signal.SIGKILL), f"the child ended with {child.exitcode}"
+    return int(ours.recv()) if kill is None else 0
+
+
+def _live(
+    action: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    steps: Callable[[], Iterable[Step]],
+    kill: Kill | None,
+    line: Connection,
+) -> None:
+    done = [0]
+
+    def wrapped(effect: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **options: Any) -> Any:
+            due = kill is not None and kill.step == done[0]
+            done[0] += 1
+            if due and not kill.after:
+                os.kill(os.getpid(), signal.SIGKILL)
+            try:
+                return effect(*given, **options)
+            finally:
+                if due:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        return call
+
+    for owner, name in steps():
+        setattr(owner, name, wrapped(getattr(owner, name)))
+    action(*arguments)
+    line.send(done[0])

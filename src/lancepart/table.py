@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from lancepart.catalog import DirectoryNamespace
 from lancepart.commit import hive, staged
-from lancepart.commit import transaction as commits
 from lancepart.commit.hive import HiveWrite
 from lancepart.commit.once import Once
+from lancepart.commit.perform import perform
 from lancepart.commit.transaction import SNAPSHOT, Transaction
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create, evolution, opening
@@ -237,7 +237,7 @@ class PartitionedTable:
             hive.perform(self._manifest, action)
             return None
         once = None if key is None else Once(key=key)
-        return commits.perform(self._manifest, operation, action, once=once, again=again)
+        return perform(self._manifest, operation, action, once=once, again=again)
 
     def scan(
         self,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import lancepart as lp
-from lancepart.commit import transaction as commits
 from lancepart.commit.once import Once
+from lancepart.commit.perform import perform
 from lancepart.errors import CommitConflictError, InvalidInputError, UnsupportedOperationError
 from lancepart.maintain import collect
 from lancepart.storage.manifest import Manifest
@@ -112,7 +112,7 @@ def test_a_sequence_commits_each_number_once_in_one_row(local: Place) -> None:
 
     def batch(number: int, rows: list[Any]) -> None:
         once = Once(key="query", sequence=number)
-        commits.perform(table._manifest, "append", lambda tx: tx.append(data(rows)), once=once)
+        perform(table._manifest, "append", lambda tx: tx.append(data(rows)), once=once)
 
     for number in (0, 1, 1, 0, 2, 2, 3):
         batch(number, [] if number == 2 else [(number, "A", 0)])
@@ -156,12 +156,10 @@ def test_several_keys_of_one_commit_are_done_together(local: Place) -> None:
     table = make(local)
     once = Once(key="file 1", also=("file 2", "file 3"))
     for _ in range(2):
-        commits.perform(table._manifest, "append", lambda tx: tx.append(data([ROW])), once=once)
+        perform(table._manifest, "append", lambda tx: tx.append(data([ROW])), once=once)
     assert content(table) == Counter([ROW])
     for key in ("file 1", "file 2", "file 3"):
         assert Once(key=key).is_done(table._manifest.snapshot())
     with pytest.raises(CommitConflictError, match="not all"):
-        commits.perform(
-            table._manifest, "append", lambda tx: tx.append(data([ROW])), once=Once(key="x", also=("file 2",))
-        )
+        perform(table._manifest, "append", lambda tx: tx.append(data([ROW])), once=Once(key="x", also=("file 2",)))
     assert content(table) == Counter([ROW])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -149,3 +150,11 @@ def refuse_expired(manifest: Manifest, snapshot: Snapshot, metadata: TableMetada
     """Refuse to depend on a snapshot whose files ``expire`` may be removing."""
     if version < oldest(snapshot, metadata) and version not in history.tags(manifest).values():
         raise TableVersionNotFoundError(f"snapshot {version} has expired")
+
+
+def who() -> str:
+    """The user to record in a commit."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import random
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,27 +11,25 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from lancepart.commit import rows, verbs
+from lancepart.commit import lookup, rows, verbs
 from lancepart.commit.once import AlreadyDoneError, Once
 from lancepart.commit.parts import APPEND, OVERWRITE, UPSERT, WHERE, Job, adopt
 from lancepart.commit.reads import Read, refuse_changed
 from lancepart.commit.work import StaleReadError, Work
-from lancepart.errors import InvalidInputError, LanceNamespaceError, UnsupportedOperationError
+from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create
-from lancepart.layout.layouts import as_leaves, candidates
-from lancepart.layout.leaves import DATASET, Leaf, Stats, partition_column
+from lancepart.layout.layouts import as_leaves
+from lancepart.layout.leaves import Leaf, Stats
 from lancepart.layout.metadata import MANIFEST, STRONG, TableMetadata
-from lancepart.model.ids import leaf_location, object_id, partition_name
+from lancepart.model.ids import leaf_location
 from lancepart.model.predicate import Is, Not, Predicate
-from lancepart.model.quoting import quote_identifier, quote_literal
 from lancepart.model.spec import PartitionSpec
 from lancepart.plan import planner
 from lancepart.plan.planner import Plan
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import LeafTask
 from lancepart.read.scan import Scan
-from lancepart.storage import leafdata
-from lancepart.storage.manifest import RETRY_SECONDS, Manifest
+from lancepart.storage.manifest import Manifest
 from lancepart.storage.rows import Change
 from lancepart.storage.snapshot import Snapshot
 from lancepart.write.elsewhere import is_spark, spark_frames
@@ -66,7 +61,7 @@ class Transaction:
         self.known: list[str] = []
         self.fenced = False
         self.closed = False
-        self.user = who()
+        self.user = rows.who()
         if self.once is not None and self.weak:
             raise UnsupportedOperationError("an idempotency key needs a table with transactions='strong'")
 
@@ -219,17 +214,17 @@ class Transaction:
                 location=item.location,
                 leaf=item,
                 head=item.read_version,
-                stats=item.stats or self._measured(item),
+                stats=item.stats or lookup.measured(self.manifest.root, item),
                 weak=self.weak,
             )
         return self.works[item.object_id]
 
     def work_for(self, parts: Sequence[Any]) -> list[Work]:
         """The transaction's own state of the partitions of some rows, those that do not exist among them."""
-        known = self.leaves(self.snapshot, [(self.spec, part.key, part.values) for part in parts])
+        known = lookup.existing(self.snapshot, self.metadata, [(self.spec, part.key, part.values) for part in parts])
         works = []
         for part in parts:
-            identifier = self.identifier(part.key)
+            identifier = lookup.identifier(self.metadata, part.key)
             item = known.get((self.spec.id, part.key))
             if item is not None:
                 works.append(self.work_on(item))
@@ -253,32 +248,6 @@ class Transaction:
             stats=Stats(rows=0, bytes=0, fragments=0),
             weak=self.weak,
         )
-
-    def identifier(self, key: tuple[str, ...]) -> str:
-        """The id that a new leaf with these values gets."""
-        names = [partition_name(self.metadata.salt, self.spec.id, key[: depth + 1]) for depth in range(len(key))]
-        return object_id([f"v{self.spec.id}", *names, DATASET])
-
-    def leaves(
-        self, snapshot: Snapshot, wanted: Sequence[tuple[PartitionSpec, tuple[str, ...], tuple[Any, ...]]]
-    ) -> dict[tuple[int, tuple[str, ...]], Leaf]:
-        """The leaves that exist for some partition values, whoever named them."""
-        found: dict[tuple[int, tuple[str, ...]], Leaf] = {}
-        for spec in {spec.id: spec for spec, _, _ in wanted}.values():
-            keys = [(key, values) for other, key, values in wanted if other.id == spec.id]
-            rows_found = candidates(snapshot, spec, _listed(spec, keys), whole=True)
-            found |= {(spec.id, item.key): item for item in as_leaves(snapshot, spec, rows_found, self.metadata)}
-        return found
-
-    def leaf_named(self, spec: PartitionSpec, identifier: str) -> Leaf | None:
-        """The leaf with an id, as the snapshot has it."""
-        found = as_leaves(self.snapshot, spec, self.snapshot.table_of([identifier]), self.metadata)
-        return found[0] if found else None
-
-    def _measured(self, item: Leaf) -> Stats:
-        handle = leafdata.open_leaf(self.manifest.root, item.location, item.read_version)
-        count, size, fragments = leafdata.measure(handle)
-        return Stats(rows=count, bytes=size, fragments=fragments)
 
     def commit(self) -> int | None:
         """Publish all changes at once; the new snapshot's version, ``None`` in weak mode."""
@@ -334,9 +303,8 @@ class Transaction:
         """The leaves as they are published now, by id and by values."""
         if snapshot.version == self.snapshot.version:
             return {work.object_id: work.leaf for work in changed if work.leaf is not None}
-        by_values = self.leaves(
-            snapshot, [(self.spec, work.key, work.values) for work in changed if work.is_new and work.leaf is None]
-        )
+        new = [(self.spec, work.key, work.values) for work in changed if work.is_new and work.leaf is None]
+        by_values = lookup.existing(snapshot, self.metadata, new)
         old = [work for work in changed if work.leaf is not None]
         found: dict[Any, Leaf] = dict(by_values)
         for spec in self.metadata.specs:
@@ -353,7 +321,8 @@ class Transaction:
 
     def _publish_new_leaf(self, work: Work) -> None:
         def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, Leaf | None]:
-            winner = self.leaves(snapshot, [(self.spec, work.key, work.values)]).get((self.spec.id, work.key))
+            there = lookup.existing(snapshot, self.metadata, [(self.spec, work.key, work.values)])
+            winner = there.get((self.spec.id, work.key))
             if winner is not None:
                 return Change(), winner
             return rows.of_weak_leaf(self, snapshot, work), None
@@ -377,65 +346,4 @@ class Transaction:
         self.closed = True
 
 
-def perform(
-    manifest: Manifest,
-    operation: str,
-    action: Callable[[Transaction], None],
-    *,
-    once: Once | None = None,
-    again: bool = True,
-) -> int | None:
-    """Do one thing in a transaction of its own, again if what it read was changed meanwhile and ``again`` allows it."""
-    deadline = time.monotonic() + RETRY_SECONDS
-    while True:
-        transaction = Transaction(manifest=manifest, operation=operation, once=once)
-        if once is not None and once.is_done(transaction.snapshot):
-            return transaction.snapshot.version
-        try:
-            with _telling_what_was_written(transaction):
-                action(transaction)
-                return transaction.commit()
-        except StaleReadError:
-            if not again or time.monotonic() > deadline:
-                raise
-            time.sleep(random.uniform(0, 0.05))
-
-
-@contextmanager
-def _telling_what_was_written(transaction: Transaction) -> Iterator[None]:
-    """In weak mode what failed halfway says how far it came."""
-    try:
-        yield
-    except LanceNamespaceError as error:
-        changed = [work.object_id for work in transaction.works.values() if work.is_changed and not work.is_new]
-        written = list(dict.fromkeys([*changed, *transaction.known]))
-        if not transaction.weak or not written:
-            raise
-        raise type(error)(f"{error}; partitions written so far: {', '.join(written)}") from error
-
-
-def who() -> str:
-    """The user to record in a commit."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "unknown"
-
-
-def _listed(spec: PartitionSpec, wanted: Sequence[tuple[tuple[str, ...], tuple[Any, ...]]]) -> str | None:
-    """A filter that leaves in the leaves with some partition values, as far as they can be listed."""
-    tests = []
-    for index, one in enumerate(spec.fields):
-        scalars = {key[index]: values[index] for key, values in wanted}
-        if len(scalars) > _MOST_LISTED:
-            continue
-        column = quote_identifier(partition_column(one.field_id))
-        texts = [quote_literal(scalar) for scalar in scalars.values() if scalar.is_valid]
-        choices = [f"{column} IN ({', '.join(texts)})"] if texts else []
-        if not all(scalar.is_valid for scalar in scalars.values()):
-            choices.append(f"{column} IS NULL")
-        tests.append(f"({' OR '.join(choices)})")
-    return " AND ".join(tests) or None
-
-
-__all__ = ["SERIALIZABLE", "SNAPSHOT", "StaleReadError", "Transaction", "perform"]
+__all__ = ["SERIALIZABLE", "SNAPSHOT", "StaleReadError", "Transaction"]

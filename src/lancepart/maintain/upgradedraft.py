@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lancepart.commit.transaction import who
+from lancepart.commit.rows import who
 from lancepart.errors import ConcurrentModificationError, InternalError
 from lancepart.layout import create
 from lancepart.layout.layouts import LAYOUTS

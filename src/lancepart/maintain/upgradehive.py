@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lancepart.commit.transaction import who
+from lancepart.commit.rows import who
 from lancepart.errors import (
     ConcurrentModificationError,
     InternalError,

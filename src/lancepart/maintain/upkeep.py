@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lancepart.commit import staged, verbs
+from lancepart.commit import lookup, staged, verbs
 from lancepart.commit.transaction import Transaction
 from lancepart.commit.work import Work
 from lancepart.errors import CommitConflictError, InvalidInputError, UnsupportedOperationError
@@ -210,7 +210,7 @@ def _find(transaction: Transaction, item: Leaf) -> Leaf | None:
         return None
     spec = transaction.metadata.spec_of(item.spec_id)
     assert spec is not None
-    return transaction.leaf_named(spec, item.object_id)
+    return lookup.named(transaction.snapshot, transaction.metadata, spec, item.object_id)
 
 
 def _adopt(work: Work, version: int) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.commit import staged
-from lancepart.commit import transaction as commits
 from lancepart.commit.once import Once
+from lancepart.commit.perform import perform
 from lancepart.errors import InternalError, InvalidInputError, TableNotFoundError
 from lancepart.maintain.progress import track
 from lancepart.spark import frames, origins
@@ -69,7 +69,7 @@ def import_table(
     manifest = _target(place, origin, partition_by)
     if origin.version is not None and begun is None:
         once = Once(key=_key(origin.name), sequence=origin.version)
-        commits.perform(manifest, "import", lambda tx: None, once=once)
+        perform(manifest, "import", lambda tx: None, once=once)
     keys = {part: _key(origin.name, part) for part in origin.parts}
     snapshot = manifest.snapshot()
     snapshot.rows(Once(key=key).object_id for key in keys.values())

@@ -1,0 +1,67 @@
+"""Which leaf partition values have in a snapshot, and which id a new one gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lancepart.layout.layouts import as_leaves, candidates
+from lancepart.layout.leaves import DATASET, Leaf, Stats, partition_column
+from lancepart.layout.metadata import TableMetadata
+from lancepart.model.ids import object_id, partition_name
+from lancepart.model.quoting import quote_identifier, quote_literal
+from lancepart.model.spec import PartitionSpec
+from lancepart.storage import leafdata
+from lancepart.storage.root import Root
+from lancepart.storage.snapshot import Snapshot
+
+Key = tuple[str, ...]
+
+_MOST_LISTED = 200
+
+
+def identifier(metadata: TableMetadata, key: Key) -> str:
+    """The id that a new leaf with these values gets."""
+    spec = metadata.spec
+    names = [partition_name(metadata.salt, spec.id, key[: depth + 1]) for depth in range(len(key))]
+    return object_id([f"v{spec.id}", *names, DATASET])
+
+
+def existing(
+    snapshot: Snapshot, metadata: TableMetadata, wanted: Sequence[tuple[PartitionSpec, Key, tuple[Any, ...]]]
+) -> dict[tuple[int, Key], Leaf]:
+    """The leaves that exist for some partition values, whoever named them."""
+    found: dict[tuple[int, Key], Leaf] = {}
+    for spec in {spec.id: spec for spec, _, _ in wanted}.values():
+        keys = [(key, values) for other, key, values in wanted if other.id == spec.id]
+        rows = candidates(snapshot, spec, _listed(spec, keys), whole=True)
+        found |= {(spec.id, item.key): item for item in as_leaves(snapshot, spec, rows, metadata)}
+    return found
+
+
+def named(snapshot: Snapshot, metadata: TableMetadata, spec: PartitionSpec, identifier: str) -> Leaf | None:
+    """The leaf with an id, as the snapshot has it."""
+    found = as_leaves(snapshot, spec, snapshot.table_of([identifier]), metadata)
+    return found[0] if found else None
+
+
+def measured(root: Root, leaf: Leaf) -> Stats:
+    """The size of a leaf whose row does not tell it."""
+    count, size, fragments = leafdata.measure(leafdata.open_leaf(root, leaf.location, leaf.read_version))
+    return Stats(rows=count, bytes=size, fragments=fragments)
+
+
+def _listed(spec: PartitionSpec, wanted: Sequence[tuple[tuple[str, ...], tuple[Any, ...]]]) -> str | None:
+    """A filter that leaves in the leaves with some partition values, as far as they can be listed."""
+    tests = []
+    for index, one in enumerate(spec.fields):
+        scalars = {key[index]: values[index] for key, values in wanted}
+        if len(scalars) > _MOST_LISTED:
+            continue
+        column = quote_identifier(partition_column(one.field_id))
+        texts = [quote_literal(scalar) for scalar in scalars.values() if scalar.is_valid]
+        choices = [f"{column} IN ({', '.join(texts)})"] if texts else []
+        if not all(scalar.is_valid for scalar in scalars.values()):
+            choices.append(f"{column} IS NULL")
+        tests.append(f"({' OR '.join(choices)})")
+    return " AND ".join(tests) or None

@@ -1,0 +1,51 @@
+"""One change in a transaction of its own."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from lancepart.commit.once import Once
+from lancepart.commit.transaction import Transaction
+from lancepart.commit.work import StaleReadError
+from lancepart.errors import LanceNamespaceError
+from lancepart.storage.manifest import RETRY_SECONDS, Manifest
+
+
+def perform(
+    manifest: Manifest,
+    operation: str,
+    action: Callable[[Transaction], None],
+    *,
+    once: Once | None = None,
+    again: bool = True,
+) -> int | None:
+    """Do one thing in a transaction of its own, again if what it read was changed meanwhile and ``again`` allows it."""
+    deadline = time.monotonic() + RETRY_SECONDS
+    while True:
+        transaction = Transaction(manifest=manifest, operation=operation, once=once)
+        if once is not None and once.is_done(transaction.snapshot):
+            return transaction.snapshot.version
+        try:
+            with _telling_what_was_written(transaction):
+                action(transaction)
+                return transaction.commit()
+        except StaleReadError:
+            if not again or time.monotonic() > deadline:
+                raise
+            time.sleep(random.uniform(0, 0.05))
+
+
+@contextmanager
+def _telling_what_was_written(transaction: Transaction) -> Iterator[None]:
+    """In weak mode what failed halfway says how far it came."""
+    try:
+        yield
+    except LanceNamespaceError as error:
+        changed = [work.object_id for work in transaction.works.values() if work.is_changed and not work.is_new]
+        written = list(dict.fromkeys([*changed, *transaction.known]))
+        if not transaction.weak or not written:
+            raise
+        raise type(error)(f"{error}; partitions written so far: {', '.join(written)}") from error

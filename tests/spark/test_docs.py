@@ -9,8 +9,6 @@ import pytest
 
 from tests.support.pages import DOCS, ON_SPARK, run_page
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 
 @pytest.mark.parametrize("name", sorted(ON_SPARK))
 def test_the_examples_of_a_page_run(name: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,6 @@ import lancepart as lp
 from lancepart.errors import InternalError, InvalidInputError
 from lancepart.spark import importing
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 ROWS = pa.table({"id": list(range(30)), "k": [n % 3 for n in range(30)], "t": [f"row {n}" for n in range(30)]})
 
 

@@ -17,8 +17,6 @@ import pytest
 import lancepart as lp
 from lancepart.spark import jobs
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32())])
 
 

@@ -11,8 +11,6 @@ import pytest
 import lancepart as lp
 from tests.conformance.draft import appendix
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 SCHEMA = pa.schema([("id", pa.int64()), ("country", pa.string()), ("day", pa.date32())])
 DDL = "id long, country string, day date"
 

@@ -10,8 +10,6 @@ import pytest
 
 from tests.spark.warehouse import BY, COLUMNS, PARQUET, Sql
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 
 def test_namespaces_come_are_described_and_go(sql: Sql) -> None:
     sql("CREATE NAMESPACE @.ns.deeper COMMENT 'a comment' WITH PROPERTIES (team = 'data')")

@@ -11,8 +11,6 @@ import pytest
 
 from tests.spark.warehouse import PARQUET, Sql
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 
 def deleted(sql: Sql, where: str) -> None:
     """Delete from the table, and keep of Parquet what must be left."""

@@ -9,8 +9,6 @@ import pytest
 
 from tests.spark.warehouse import Sql
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 ROWS: dict[int, tuple[str | None, int]] = {n: (("US", "FR", None)[n % 3], n * 10) for n in range(30)}
 
 

@@ -16,8 +16,6 @@ import pytest
 import lancepart as lp
 from lancepart.maintain import collect
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32()), ("t", pa.string())])
 DDL = "id long, k int, t string"
 COLUMNS = tuple(SCHEMA.names)

@@ -18,7 +18,6 @@ from lancepart.spark.tasks import task_count
 from lancepart.spark.types import arrow_schema, as_spark, spark_schema
 
 pytest.importorskip("pyspark")
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 
 
 @pytest.fixture

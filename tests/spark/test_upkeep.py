@@ -14,8 +14,6 @@ from lancepart.storage.manifest import Manifest
 from tests.support.catalogs import Place
 from tests.transactions.tables import assert_whole, content, data, make
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 
 @pytest.fixture
 def table(spark: Any, root: str) -> lp.PartitionedTable:

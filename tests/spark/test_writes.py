@@ -12,8 +12,6 @@ import pytest
 import lancepart as lp
 from lancepart.errors import InvalidInputError, TableSchemaValidationError
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 ROWS = [(number, number % 3, f"row {number}") for number in range(30)]
 DDL = "id long, k int, t string"
 

@@ -11,7 +11,14 @@ from typing import Any
 from zlib import crc32
 
 ONE_IN = 3
-FIRST_ONLY = ("test_sql_changes.py", "test_sql_rows.py", "test_stream.py", "test_jobs.py", "test_import.py", "test_s3.py")
+FIRST_ONLY = (
+    "test_sql_changes.py",
+    "test_sql_rows.py",
+    "test_stream.py",
+    "test_jobs.py",
+    "test_import.py",
+    "test_s3.py",
+)
 LONG_ONLY = ("test_kills.py",)
 ON_SPARK = "tests/spark/"
 

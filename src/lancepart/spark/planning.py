@@ -200,7 +200,8 @@ def _parts(
         return ()
     parts = key_parts(metadata, [leaf.spec_id for leaf in leaves], columns)
     distinct = len({key_of(parts, leaf, metadata) for leaf in leaves})
-    return parts if distinct <= max(_LEAST_KEYS, _MOST_KEYS_A_CORE * question.parallelism) else ()
+    worthwhile = sum(_size(leaf) for leaf in leaves) // _LEAST_BYTES
+    return parts if distinct <= max(_LEAST_KEYS, _MOST_KEYS_A_CORE * question.parallelism, worthwhile) else ()
 
 
 def _packed(

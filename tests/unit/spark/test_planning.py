@@ -109,6 +109,8 @@ def test_too_many_keys_are_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     found = planned(table, columns=("id", "country"))
 
     assert (found.parts, found.keys) == ((), ())
+    monkeypatch.setattr(planning, "_LEAST_BYTES", 1)
+    assert len(set(planned(table, columns=("id", "country")).keys)) == 4
 
 
 def test_keys_once_told_stay_the_same(tmp_path: Path) -> None:

@@ -23,6 +23,13 @@ class Kill:
     after: bool
 
 
+def forking() -> Any:
+    """Processes of their own that need not import everything anew: they are forked from one that never did a thing."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["lancepart", "tests.support.catalogs"])
+    return context
+
+
 def run(
     action: Callable[..., Any], arguments: tuple[Any, ...], steps: Callable[[], Iterable[Step]], kill: Kill | None
 ) -> int:
@@ -30,8 +37,7 @@ def run(
 
     ``steps`` tells the child which functions are steps, each by what it is an attribute of and its name.
     """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lancepart", action.__module__])
+    context = forking()
     ours, theirs = context.Pipe()
     child = context.Process(target=_live, args=(action, arguments, steps, kill, theirs), daemon=True)
     child.start()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -97,7 +96,7 @@ def _serve(line: Connection, barrier: Any) -> None:
 @contextmanager
 def hire() -> Iterator[Crew]:
     """Start the crew, and let it go at the end."""
-    context = multiprocessing.get_context("spawn")
+    context = dying.forking()
     barrier = context.Barrier(CREW)
     members, lines = [], []
     for _ in range(CREW):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
 from tests.support.catalogs import Place
+from tests.support.dying import forking
 from tests.support.processes import TORTURE
 from tests.transactions import bank
 from tests.transactions.tables import assert_whole, content, make, opened
@@ -21,7 +21,7 @@ LEAST = 3
 def torture(place: Place, seconds: float) -> str:
     make(place, bank.accounts())
     jobs = [(bank.write, n) for n in range(WRITERS)] + [(bank.read, n) for n in range(READERS)] + [(bank.compact, 0)]
-    with ProcessPoolExecutor(len(jobs), mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(len(jobs), mp_context=forking()) as pool:
         running = [pool.submit(act, place, who, seconds, LEAST) for act, who in jobs]
         tallies = [future.result() for future in running]
     table = opened(place)

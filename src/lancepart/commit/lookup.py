@@ -7,7 +7,7 @@ from typing import Any
 
 from lancepart.layout.layouts import as_leaves, candidates
 from lancepart.layout.leaves import DATASET, Leaf, Stats, partition_column
-from lancepart.layout.metadata import TableMetadata
+from lancepart.layout.metadata import HIVE, TableMetadata
 from lancepart.model.ids import object_id, partition_name
 from lancepart.model.quoting import quote_identifier, quote_literal
 from lancepart.model.spec import PartitionSpec
@@ -34,9 +34,18 @@ def existing(
     found: dict[tuple[int, Key], Leaf] = {}
     for spec in {spec.id: spec for spec, _, _ in wanted}.values():
         keys = [(key, values) for other, key, values in wanted if other.id == spec.id]
-        rows = candidates(snapshot, spec, _listed(spec, keys), whole=True)
+        rows = _remembered(snapshot, metadata, spec, [key for key, _ in keys])
+        if rows is None:
+            rows = candidates(snapshot, spec, _listed(spec, keys), whole=True)
         found |= {(spec.id, item.key): item for item in as_leaves(snapshot, spec, rows, metadata)}
     return found
+
+
+def _remembered(snapshot: Snapshot, metadata: TableMetadata, spec: PartitionSpec, keys: Sequence[Key]) -> Any:
+    """The rows of leaves that we named ourselves, if the snapshot knows them all."""
+    if metadata.layout == HIVE or spec.id != metadata.spec.id:
+        return None
+    return snapshot.remembered([identifier(metadata, key) for key in keys])
 
 
 def named(snapshot: Snapshot, metadata: TableMetadata, spec: PartitionSpec, identifier: str) -> Leaf | None:

@@ -101,9 +101,17 @@ class Manifest:
         handle = self._writable(snapshot)
         _refuse_doubles(change)
         with storage_errors("commit to __manifest", self.root):
-            version = _merge(handle, change, snapshot)
+            written = _merge(handle, change, snapshot)
+        version = int(handle.version)
+        if written is not None and version == snapshot.version + 1 and type(snapshot) is Snapshot:
+            self._latest = snapshot.followed(handle, change, written)
         upkeep.after_commit(self, version, written=len(change.inserts))
         return version
+
+    def rearranged(self, snapshot: Snapshot, handle: lance.LanceDataset) -> None:
+        """Remember what is known of a snapshot at a later version, which has the same rows elsewhere."""
+        if type(snapshot) is Snapshot:
+            self._latest = snapshot.rearranged(handle)
 
     @staticmethod
     def _is_fresh(snapshot: Snapshot) -> bool:
@@ -229,14 +237,17 @@ def _refuse_doubles(change: Change) -> None:
         raise InternalError("a change names the same object twice")
 
 
-def _merge(handle: lance.LanceDataset, change: Change, snapshot: Snapshot) -> int:
-    """One merge that inserts, updates and deletes; with no index and no retries it is a compare-and-swap."""
+def _merge(handle: lance.LanceDataset, change: Change, snapshot: Snapshot) -> pa.Table | None:
+    """One merge that inserts, updates and deletes; with no index and no retries it is a compare-and-swap.
+
+    Moves the handle to the new version, and gives back the rows that it wrote.
+    """
     gone = f"object_id IN ({literals(change.deletes)})" if change.deletes else None
     if not change.inserts and not change.existing_ids:
         assert gone is not None
         if handle.delete(gone, conflict_retries=0)["num_deleted_rows"] != len(change.deletes):
             raise ConflictError("a row to be deleted was gone already")
-        return int(handle.version)
+        return None
     keys = [*(row.object_id for row in change.inserts), *change.existing_ids]
     present = snapshot.table_of(keys)
     found = set(present.column("object_id").to_pylist())
@@ -250,4 +261,4 @@ def _merge(handle: lance.LanceDataset, change: Change, snapshot: Snapshot) -> in
     if gone is not None:
         builder = builder.when_not_matched_by_source_delete(gone)
     builder.use_index(False).conflict_retries(0).execute(source)
-    return int(handle.version)
+    return source

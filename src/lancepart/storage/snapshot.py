@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lancepart.errors import InvalidTableStateError
 from lancepart.storage.root import Root
-from lancepart.storage.rows import Row
+from lancepart.storage.rows import TABLE_VERSION, Change, Row
 from lancepart.storage.translate import storage_errors
 
 REQUIRED_COLUMNS = "lancepart.columns"
@@ -79,6 +79,37 @@ class Snapshot:
         order = pc.index_in(pa.array(ids, pa.string()), seen.column("object_id").combine_chunks())
         return seen.take(order.drop_null())
 
+    def remembered(self, ids: Sequence[str]) -> pa.Table | None:
+        """The full rows with these ids, if all of them were seen already."""
+        seen = pa.concat_tables(self._seen) if self._seen else None
+        if seen is None or not set(ids) <= set(seen.column("object_id").to_pylist()):
+            return None
+        return self.table_of(ids)
+
+    def followed(self, handle: lance.LanceDataset, change: Change, written: pa.Table) -> Snapshot:
+        """The snapshot right after this one, with what is known of it: nothing but one change lies between them."""
+        later = Snapshot(handle, self.root)
+        changed = pa.array([*written.column("object_id").to_pylist(), *change.deletes], pa.string())
+        seen = pa.concat_tables([handle.schema.empty_table(), *self._seen])
+        kept = seen.filter(pc.invert(pc.is_in(seen.column("object_id"), value_set=changed)))
+        lasting = written.filter(pc.not_equal(written.column("object_type"), TABLE_VERSION)).cast(kept.schema)
+        if kept.num_rows + lasting.num_rows <= _REMEMBERED:
+            later._seen = [pa.concat_tables([kept, lasting]).combine_chunks()]
+            later._absent = self._absent_after(change)
+        return later
+
+    def rearranged(self, handle: lance.LanceDataset) -> Snapshot:
+        """A later snapshot that has the same rows elsewhere."""
+        later = Snapshot(handle, self.root)
+        later._seen, later._absent = self._seen, set(self._absent)
+        return later
+
+    def _absent_after(self, change: Change) -> set[str]:
+        """The ids that are still not there; a version has no successor as long as nobody made one."""
+        inserted = {row.object_id for row in change.inserts}
+        versions = [row.object_id for row in change.inserts if row.object_type == TABLE_VERSION]
+        return (self._absent - inserted) | set(change.deletes) | {_next(item) for item in versions} - inserted
+
     def any_exists(self, ids: Sequence[str]) -> bool:
         """Whether one of some ids is there; that none is will be remembered."""
         wanted = [item for item in ids if item not in self._absent]
@@ -138,6 +169,16 @@ class Snapshot:
         where = f"({inside} OR location IN ({above}))" if above else inside
         found = self.scan(f"object_type = 'table' AND {where}")
         return [] if found is None else [Row.read(row) for row in found.to_pylist()]
+
+
+def _next(version: str) -> str:
+    """The id of the version after one.
+
+    >>> _next("v1$leaf$7")
+    'v1$leaf$8'
+    """
+    table, _, number = version.rpartition("$")
+    return f"{table}${int(number) + 1}" if number.isdigit() else version
 
 
 def literal(text: str) -> str:

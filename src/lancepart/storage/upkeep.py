@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import lance
 from lance.optimize import Compaction, CompactionOptions
@@ -68,7 +68,8 @@ def after_commit(manifest: Manifest, version: int, *, written: int = 0) -> None:
 
 def compact(manifest: Manifest) -> bool:
     """Put small fragments together, the newest ones apart, where other writers are at work."""
-    handle = manifest.snapshot().own_handle()
+    snapshot = manifest.snapshot()
+    handle = snapshot.own_handle()
     if handle is None:
         return False
     fragments = sorted(fragment.fragment_id for fragment in handle.get_fragments())
@@ -81,7 +82,25 @@ def compact(manifest: Manifest) -> bool:
     if not plan.num_tasks():
         return False
     Compaction.commit(handle, [task.execute(handle) for task in plan.tasks])
+    if snapshot.handle is not None and _has_the_same_rows(snapshot.handle, handle):
+        manifest.rearranged(snapshot, handle)
     return True
+
+
+def _has_the_same_rows(before: lance.LanceDataset, after: lance.LanceDataset) -> bool:
+    """Whether each version since was one of a compaction: it takes numbers for its fragments, then puts them in."""
+    for version in range(before.version + 1, after.version + 1):
+        told = after.read_transaction(version)
+        if told is not None and isinstance(told.operation, lance.LanceOperation.Rewrite):
+            continue
+        between = after.checkout_version(version)
+        if _fragments(between) != _fragments(before) or between.metadata != before.metadata:
+            return False
+    return True
+
+
+def _fragments(handle: lance.LanceDataset) -> list[Any]:
+    return [fragment.metadata.to_json() for fragment in handle.get_fragments()]
 
 
 def index(manifest: Manifest, *, many: int = MANY_ROWS) -> None:

@@ -129,12 +129,12 @@ enum TimeFunction implements UnboundFunction {
       return value == null ? null : to.of(from, ((Number) value).longValue());
     }
 
-    @Override
+    /** Asked for from Spark 4.2 on, so that it overrides nothing in earlier ones. */
     public DataType resultType() {
       return to.type();
     }
 
-    @Override
+    /** Asked for from Spark 4.2 on. */
     public String displayName() {
       return from + " as " + to;
     }

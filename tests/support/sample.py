@@ -12,7 +12,7 @@ from zlib import crc32
 
 ONE_IN = 3
 FIRST_ONLY = ("test_sql_changes.py", "test_sql_rows.py", "test_stream.py", "test_jobs.py", "test_import.py")
-LONG_ONLY = ("test_kills.py", "test_stream_kills.py")
+LONG_ONLY = ("test_kills.py", "test_stream_kills.py", "test_follow.py", "test_upkeep_kills.py")
 ON_SPARK = "tests/spark/"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -40,3 +41,9 @@ def kill(program: subprocess.Popen[str]) -> str:
     """End a program and its children with SIGKILL; what it printed."""
     os.killpg(program.pid, signal.SIGKILL)
     return program.communicate(timeout=PATIENCE)[0]
+
+
+def end_group(program: subprocess.Popen[str]) -> None:
+    """End what a program that died by itself has left behind."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(program.pid, signal.SIGKILL)

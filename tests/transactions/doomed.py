@@ -133,12 +133,12 @@ def run(action: Callable[[Any], None], place: Place, kill: Kill | None = None) -
 
 def _act(action: Callable[[Any], None], place: Place, kill: Kill | None, line: Connection) -> None:
     table = opened(place)
-    done = _arm(kill)
+    done = arm(kill)
     action(table)
     line.send(done[0])
 
 
-def _arm(kill: Kill | None) -> list[int]:
+def arm(kill: Kill | None) -> list[int]:
     """Count each step of the real functions, and die at the chosen one."""
     done = [0]
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 import lancepart as lp
+from tests.spark import programs
 from tests.spark.doomed import ROWS
 from tests.support.processes import TORTURE
 
 pytestmark = pytest.mark.torture
-PATIENCE = 300
 KILLS = 20 if TORTURE else 1
 
 
@@ -30,20 +26,6 @@ def table(tmp_path: Path) -> lp.PartitionedTable:
     return made
 
 
-def start(*arguments: str) -> subprocess.Popen[str]:
-    root = Path(__file__).parents[2]
-    path = os.pathsep.join([str(root / "src"), str(root), os.environ.get("PYTHONPATH", "")])
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.spark.doomed", *arguments],
-        env={**os.environ, "PYTHONPATH": path},
-        cwd=root,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-
-
 def ids(table: lp.PartitionedTable) -> list[int]:
     return sorted(table.scan(columns=["id"]).to_arrow().column("id").to_pylist())
 
@@ -52,8 +34,8 @@ def ids(table: lp.PartitionedTable) -> list[int]:
 def test_an_executor_that_dies_is_made_up_for(table: lp.PartitionedTable, tmp_path: Path, how: str) -> None:
     marker = tmp_path / "killed"
 
-    program = start("executor", how, table.root, str(marker))
-    output, _ = program.communicate(timeout=PATIENCE)
+    program = programs.start("doomed", "executor", how, table.root, str(marker))
+    output, _ = program.communicate(timeout=programs.PATIENCE)
 
     assert program.returncode == 0, output[-4000:]
     assert marker.exists()
@@ -65,13 +47,10 @@ def test_an_executor_that_dies_is_made_up_for(table: lp.PartitionedTable, tmp_pa
 def test_a_driver_that_dies_leaves_all_or_nothing(table: lp.PartitionedTable, tmp_path: Path, number: int) -> None:
     marker = tmp_path / "begun"
     chance = random.Random(number)
-    program = start("driver", chance.choice(["format", "table"]), table.root, str(marker))
-    deadline = time.monotonic() + PATIENCE
-    while not marker.exists() and program.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
+    program = programs.start("doomed", "driver", chance.choice(["format", "table"]), table.root, str(marker))
+    programs.wait(program, marker.exists)
     time.sleep(chance.uniform(0, 4))
-    os.killpg(program.pid, signal.SIGKILL)
-    program.communicate(timeout=PATIENCE)
+    programs.kill(program)
 
     assert ids(table) in ([-1], [-1, *range(ROWS)])
     table.append([{"id": -2, "k": 7, "t": "next"}])

@@ -35,7 +35,7 @@ def test_update_rewrites_the_rows_that_match(table: Sql) -> None:
     model = ROWS | {n: ("JP", n * 10 + 1) for n in (0, 2, 4)}
     check(table, model)
     assert table.table("ns", "t").inspect.snapshots().num_rows == before + 1
-    assert (last(table)["operation"], last(table)["rows_deleted"]) == ("update", 5)
+    assert (last(table)["operation"], last(table)["rows_deleted"]) == ("update", 3)
     table("UPDATE @.ns.t SET x = -1 WHERE country IS NULL")
     model |= {n: (None, -1) for n, (country, _) in model.items() if country is None}
     check(table, model)
@@ -50,6 +50,28 @@ def test_deletes_that_are_no_filter(table: Sql) -> None:
     assert last(table)["operation"] == "delete"
     table("DELETE FROM @.ns.t WHERE id IN (SELECT id + 1 FROM range(4))")
     check(table, {n: row for n, row in model.items() if n not in {1, 2, 3, 4}})
+
+
+def test_a_row_that_two_match_is_deleted_once(table: Sql) -> None:
+    twice = "SELECT id DIV 2 AS id FROM range(8)"
+    table(f"MERGE INTO @.ns.t t USING ({twice}) s ON t.id = s.id WHEN MATCHED THEN DELETE")
+    check(table, {n: row for n, row in ROWS.items() if n > 3})
+    assert last(table)["rows_deleted"] == 4
+
+
+def test_a_statement_that_changes_no_row_makes_no_commit(table: Sql) -> None:
+    before = table.table("ns", "t").version
+    table("UPDATE @.ns.t SET x = 0 WHERE x % 10 = 3")
+    table("DELETE FROM @.ns.t WHERE x % 10 = 3")
+    table("MERGE INTO @.ns.t t USING (SELECT 99 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
+    assert table.table("ns", "t").version == before
+
+
+def test_a_merge_writes_only_the_rows_that_change(table: Sql) -> None:
+    source = "SELECT id * 10 AS id, CAST(id AS INT) AS x FROM range(3)"
+    table(f"MERGE INTO @.ns.t t USING ({source}) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET x = s.x")
+    check(table, ROWS | {n: (ROWS[n][0], n // 10) for n in (0, 10, 20)})
+    assert (last(table)["rows_added"], last(table)["rows_deleted"]) == (3, 3)
 
 
 def test_merge(table: Sql) -> None:

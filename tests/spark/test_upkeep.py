@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from collections import Counter
+from concurrent.futures import Future, ProcessPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +14,13 @@ import lancepart as lp
 from lancepart.maintain import collect
 from lancepart.storage.manifest import Manifest
 from tests.support.catalogs import Place
+from tests.support.processes import rounds
+from tests.transactions import owners
 from tests.transactions.tables import assert_whole, content, data, make
+
+WRITERS, SECONDS, LEAST = 4, rounds(4, 120), rounds(4, 50)
+LONGEST_WRITE = timedelta(seconds=60)
+SPECS = (["bucket(id, 2)"], ["bank"])
 
 
 @pytest.fixture
@@ -83,3 +91,38 @@ def test_garbage_is_collected_by_the_executors(spark: Any, table: lp.Partitioned
     assert collect.remove_orphans(table._manifest, timedelta(0), spark=spark).removed_files == 0
     assert content(table) == before
     assert_whole(table)
+
+
+@pytest.mark.torture
+def test_upkeep_beside_four_writers_neither_loses_nor_doubles_a_row(spark: Any, root: str) -> None:
+    place = Place(root)
+    table = make(place, [(number, "ABC"[number % 3], number) for number in range(30)])
+    before = content(table)
+    with ProcessPoolExecutor(WRITERS, mp_context=multiprocessing.get_context("spawn")) as pool:
+        running = [pool.submit(owners.write, place, who, SECONDS, LEAST) for who in range(WRITERS)]
+        done = keep(spark, table, running)
+        found = [future.result() for future in running]
+
+    expected = sum((owner.content for owner in found), before + done["written"])
+    assert content(table) == expected
+    assert_whole(table)
+    print(f"\n{[dict(owner.done) for owner in found]}, upkeep {dict(done['upkeep'])}, {expected.total()} rows")
+
+
+def keep(spark: Any, table: lp.PartitionedTable, running: list[Future[Any]]) -> dict[str, Counter[Any]]:
+    """Upkeep on Spark again and again, and a write of Spark's own, for as long as others write."""
+    written: Counter[Any] = Counter()
+    did: Counter[str] = Counter()
+    while not all(future.done() for future in running):
+        turn = did["turns"]
+        table.update_spec(SPECS[turn % len(SPECS)])
+        for report in (table.maintenance.rewrite(spark=spark), table.maintenance.compact(spark=spark)):
+            did[report.action] += report.changed
+            did[f"{report.action} left out"] += len(report.skipped)
+        rows = spark.range(1000 + turn * 10, 1010 + turn * 10).selectExpr("id", "'B' AS bank", "id AS x")
+        table.append(rows)
+        written += Counter((number, "B", number) for number in range(1000 + turn * 10, 1010 + turn * 10))
+        expired = collect.expire(table._manifest, timedelta(0), safe_age=LONGEST_WRITE, spark=spark, progress=False)
+        did["files removed"] += expired.removed_files
+        did["turns"] += 1
+    return {"written": written, "upkeep": did}

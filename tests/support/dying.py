@@ -58,6 +58,13 @@ def _live(
     kill: Kill | None,
     line: Connection,
 ) -> None:
+    done = arm(steps(), kill)
+    action(*arguments)
+    line.send(done[0])
+
+
+def arm(steps: Iterable[Step], kill: Kill | None) -> list[int]:
+    """Count each step of the real functions in this process, and die at the chosen one."""
     done = [0]
 
     def wrapped(effect: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,7 +81,6 @@ def _live(
 
         return call
 
-    for owner, name in steps():
+    for owner, name in steps:
         setattr(owner, name, wrapped(getattr(owner, name)))
-    action(*arguments)
-    line.send(done[0])
+    return done

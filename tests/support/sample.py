@@ -19,7 +19,7 @@ FIRST_ONLY = (
     "test_import.py",
     "test_s3.py",
 )
-LONG_ONLY = ("test_kills.py",)
+LONG_ONLY = ("test_kills.py", "test_stream_kills.py", "test_follow.py", "test_upkeep_kills.py")
 ON_SPARK = "tests/spark/"
 
 

@@ -18,44 +18,20 @@ from tests.support.catalogs import Place
 from tests.support.dying import Kill
 from tests.support.processes import TORTURE
 from tests.transactions import doomed
+from tests.transactions.aged import grow_old, make_aged
 from tests.transactions.tables import assert_whole, content, data, make, opened
 
 pytestmark = pytest.mark.torture
 
 SAMPLE = 2
-DAY = 86_400
 
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: Any) -> Path:
-    """A table with a history, an older spec, a tag, fragments to compact, and garbage, all of it a day old."""
+    """A table that has seen much."""
     root = tmp_path_factory.mktemp("kills") / "t"
-    table = make(Place(str(root)), [(1, "A", 10), (2, "A", 20), (3, "B", 30)])
-    table.tags.create("start", table.version)
-    table.update_spec(["truncate(bank, 4)"])
-    table.append(data([(4, "A", 40), (5, "C", 50)]))
-    table.append(data([(6, "A", 60)]))
-    table.delete("id IN (2, 5)")
-    for _ in range(2):
-        table.update({"x": "x + 1"}, "id IN (3, 4)")
-    leave_garbage(table)
-    grow_old(root)
+    make_aged(Place(str(root)))
     return root
-
-
-def leave_garbage(table: Any) -> None:
-    """Private versions of old leaves and a whole new leaf, which are never published."""
-    tx = table.transaction()
-    tx.update({"x": "0", "bank": "'garbage'"}, "id = 1")
-
-
-def grow_old(root: Path) -> None:
-    """Let every file of the leaves look a day old."""
-    for folder, _, names in os.walk(root):
-        for name in names:
-            path = Path(folder) / name
-            then = path.stat().st_mtime - DAY
-            os.utime(path, (then, then))
 
 
 def chosen(steps: int, name: str) -> list[Kill]:

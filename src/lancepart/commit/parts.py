@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from lancepart.commit import verbs
 from lancepart.commit.keys import KeyIndex
 from lancepart.commit.once import Once
 from lancepart.commit.work import Staged, Work
+from lancepart.plan import planner
 from lancepart.storage.root import Root
 
 if TYPE_CHECKING:
@@ -29,8 +31,9 @@ class Job:
     """A write as planned at one snapshot: plain values, so that its tasks can run elsewhere.
 
     ``overwrite`` replaces the partitions that the rows touch, ``replace`` the whole table, ``where`` the rows that a
-    filter matches, ``upsert`` those that have one of the rows' keys, and ``rows`` those that a filter matches by rows
-    that were made of them, so that it can't be done again on a newer snapshot. ``name`` is its name in the history.
+    filter matches, ``upsert`` those that have one of the rows' keys, and ``rows`` those at places that tasks report,
+    found by reading with the filter, so that it can't be done again on a newer snapshot. ``name`` is its name in the
+    history.
     """
 
     root: Root
@@ -61,11 +64,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What one task wrote, and the keys of its rows if the job needs them."""
+    """What one task wrote, and the keys of its rows if the job needs them.
+
+    ``gone`` are the places of rows that go: their addresses, by the number of their leaf in the job's snapshot.
+    """
 
     parts: tuple[Part, ...] = ()
     keys: Any = None
     rows: int = 0
+    gone: Mapping[int, Any] = field(default_factory=dict)
 
 
 def adopt(transaction: Transaction, job: Job, reports: Sequence[Report]) -> None:
@@ -80,8 +87,11 @@ def adopt(transaction: Transaction, job: Job, reports: Sequence[Report]) -> None
             transaction,
             [transaction.work_on(leaf) for leaf in transaction.plan(None, binding=transaction.all_specs).leaves],
         )
-    elif job.mode in (WHERE, ROWS):
+    elif job.mode == WHERE:
         transaction.delete_matching(verbs.filter_of(transaction, job.where), binding=transaction.all_specs)
+    elif job.mode == ROWS:
+        transaction.plan(verbs.filter_of(transaction, job.where), binding=transaction.all_specs)
+        _remove(transaction, reports)
     elif job.mode == UPSERT and (keys := [report.keys for report in reports if report.keys is not None]):
         index, works = verbs.remove_keys(transaction, pa.concat_tables(keys))
     targets = transaction.work_for([parts[0] for parts in groups.values()])
@@ -94,6 +104,17 @@ def adopt(transaction: Transaction, job: Job, reports: Sequence[Report]) -> None
         verbs.clear_older(transaction, set(groups))
     if index is not None:
         verbs.guard_keys([*works, *targets], job.on, index)
+
+
+def _remove(transaction: Transaction, reports: Sequence[Report]) -> None:
+    """Take rows out of the leaves that they were read from; one that two tasks name goes once."""
+    found: dict[int, list[Any]] = defaultdict(list)
+    for report in reports:
+        for number, addresses in report.gone.items():
+            found[number].append(addresses)
+    leaves = planner.numbered(transaction.snapshot, transaction.metadata) if found else ()
+    works = [(transaction.work_on(leaves[number]), np.unique(np.concatenate(each))) for number, each in found.items()]
+    transaction.over(works, lambda pair: pair[0].delete(pair[1]))
 
 
 def _add(work: Work, parts: Sequence[Part]) -> None:

@@ -82,6 +82,11 @@ def plan(snapshot: Snapshot, metadata: TableMetadata, predicate: Predicate | Non
     return Plan(version=snapshot.version, leaves=tuple(leaves), specs=tuple(specs), layout=metadata.layout)
 
 
+def numbered(snapshot: Snapshot, metadata: TableMetadata) -> tuple[Leaf, ...]:
+    """All leaves of a snapshot in an order that is the same wherever it is asked for: a leaf's number is its place."""
+    return tuple(sorted(plan(snapshot, metadata, None).leaves, key=lambda leaf: leaf.object_id))
+
+
 def leaf_counts(snapshot: Snapshot, metadata: TableMetadata) -> dict[int, int]:
     """How many leaves each spec version has."""
     if metadata.layout == HIVE:

@@ -24,6 +24,8 @@ from lancepart.storage.root import Root
 from lancepart.storage.translate import MissingError, storage_errors
 
 ADDRESS = "__lancepart_address"
+LEAF = "__lancepart_leaf"
+"""Where a row stands: its address in a leaf, and the leaf's number in a snapshot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +96,11 @@ def with_addresses(task: LeafTask) -> Iterator[Any]:
     pushed, residual = _pushed(task, matching)
     shown = _fields(task.metadata, _needed(task, residual))
     names = [name for field in shown if (name := matching.names.get(field_id(field) or 0)) is not None]
+    wanted: dict[str, Any] = {"with_row_address": True, **AS_BYTES}
+    if task.fragments is not None:
+        wanted["fragments"] = leafdata.fragments_of(handle, task.fragments)
     with storage_errors(f"read the leaf at {task.leaf.location!r}", task.root):
-        for batch in handle.scanner(columns=names, filter=pushed, with_row_address=True, **AS_BYTES).to_batches():
+        for batch in handle.scanner(columns=names, filter=pushed, **wanted).to_batches():
             rows = to_table_columns(batch, shown, matching).append_column(ADDRESS, batch.column("_rowaddr"))
             kept = rows if residual is None else matching_rows(rows, residual)
             if kept.num_rows:

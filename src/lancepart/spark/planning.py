@@ -12,7 +12,9 @@ import pyarrow as pa
 from lancepart.layout.leaves import Leaf, Stats
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.predicate import Predicate
+from lancepart.plan import planner
 from lancepart.plan.pack import pack
+from lancepart.read.leaf import ADDRESS, LEAF
 from lancepart.read.scan import THREADS, Scan
 from lancepart.spark.aggregates import aggregate_schema, needed
 from lancepart.spark.filters import predicate_of
@@ -48,6 +50,7 @@ class Piece:
     leaf: Leaf
     bytes: int
     fragments: tuple[int, ...] | None = None
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +64,7 @@ class Work:
     limit: int | None
     aggregates: tuple[Mapping[str, Any], ...] = ()
     counted: int | None = None
+    places: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +92,13 @@ class Planned:
 
 
 def plan(table: PartitionedTable, question: Question) -> Planned:
-    """Choose the leaves and pack them."""
+    """Choose the leaves and pack them; a scan that tells where its rows stand has no keys."""
+    asked = question.columns
+    if set(asked) & {LEAF, ADDRESS}:
+        plain = tuple(name for name in asked if name not in (LEAF, ADDRESS))
+        return _with_places(table, plan(table, replace(question, columns=plain, partitioning=())))
     predicate = predicate_of(question.handled, question.pushed, table.schema)
-    columns = (needed(question.aggregates) if question.aggregates else question.columns) or (_narrowest(table.schema),)
+    columns = (needed(question.aggregates) if question.aggregates else asked) or (_narrowest(table.schema),)
     scan = table.scan(None if predicate is None else predicate.to_sql(), columns)
     work = Work(
         root=scan.root,
@@ -115,6 +123,21 @@ def plan(table: PartitionedTable, question: Question) -> Planned:
         rows=sum(leaf.stats.rows for leaf in leaves if leaf.stats),
         bytes=_estimated(leaves, scan.schema),
         loose=loose,
+    )
+
+
+def _with_places(table: PartitionedTable, planned: Planned) -> Planned:
+    """A plan whose rows also say where they stand in the snapshot."""
+    leaves = planner.numbered(table.scan().snapshot, planned.work.metadata)
+    numbers = {leaf.object_id: number for number, leaf in enumerate(leaves)}
+    tasks = [tuple(replace(piece, number=numbers[piece.leaf.object_id]) for piece in task) for task in planned.tasks]
+    fields = [pa.field(LEAF, pa.int32(), nullable=False), pa.field(ADDRESS, pa.int64(), nullable=False)]
+    return replace(
+        planned,
+        work=replace(planned.work, places=True),
+        schema=pa.schema([*planned.schema, *fields]),
+        tasks=tuple(tasks),
+        bytes=planned.bytes + 12 * planned.rows,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lancepart.read.leaf import LeafTask, count, read
+from lancepart.read.leaf import LEAF, LeafTask, count, read, with_addresses
 from lancepart.spark.aggregates import aggregate_schema, aggregated
 from lancepart.spark.planning import Piece, Work
 from lancepart.spark.sides import Given, Plain
@@ -39,7 +39,13 @@ def rows(work: Work, pieces: Sequence[Piece]) -> Iterator[Any]:
 
 def _batches(work: Work, pieces: Sequence[Piece]) -> Iterator[Any]:
     for piece in pieces:
-        yield from read(_task(work, piece))
+        yield from _placed(work, piece) if work.places else read(_task(work, piece))
+
+
+def _placed(work: Work, piece: Piece) -> Iterator[Any]:
+    """Rows that say where they stand: in which leaf, and where in it."""
+    for batch in with_addresses(_task(work, piece)):
+        yield batch.append_column(LEAF, pa.repeat(pa.scalar(piece.number, pa.int32()), batch.num_rows))
 
 
 def _task(work: Work, piece: Piece) -> LeafTask:

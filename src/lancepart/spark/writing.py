@@ -6,12 +6,15 @@ import contextlib
 import json
 import pickle
 import uuid
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lancepart.commit import staged
 from lancepart.commit.once import Once
@@ -19,6 +22,7 @@ from lancepart.commit.staged import Job
 from lancepart.errors import TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
 from lancepart.layout.metadata import HIVE, STRONG
 from lancepart.model.sqltext import arguments, tokens
+from lancepart.read.leaf import ADDRESS, LEAF
 from lancepart.spark.filters import predicate_of
 from lancepart.spark.source import QUESTION, location
 from lancepart.spark.types import arrow_schema, from_spark
@@ -49,6 +53,39 @@ class Writing:
             for _ in rows:
                 pass
         return pickle.dumps(staged.write(self.job, pa.RecordBatchReader.from_batches(self.schema, rows)))
+
+    def commit(self, reports: Iterable[bytes]) -> int | None:
+        """Publish what the tasks report."""
+        return staged.commit(Manifest(self.job.root), self.job, map(pickle.loads, reports))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowWriting:
+    """A statement that changes rows: its tasks give new rows, and the places of those that go."""
+
+    job: Job
+    schema: Any
+
+    def write(self, batches: Iterable[Any]) -> bytes:
+        """One task: its new rows written, and what is to be reported of them and of those that go."""
+        gone: dict[int, list[Any]] = defaultdict(list)
+        rows = self._new(batches, gone)
+        given = pa.RecordBatchReader.from_batches(self.schema, rows) if len(self.schema) else list(rows)
+        report = staged.write(self.job, given)
+        places = {number: np.concatenate(found) for number, found in gone.items()}
+        return pickle.dumps(replace(report, gone=places))
+
+    def _new(self, batches: Iterable[Any], gone: dict[int, list[Any]]) -> Iterator[Any]:
+        """The new rows among all; the places of the others are put down by their leaf."""
+        for batch in batches:
+            going = pc.is_valid(batch.column(LEAF))
+            places = batch.select([LEAF, ADDRESS]).filter(going)
+            leaves, addresses = (places.column(name).to_numpy() for name in (LEAF, ADDRESS))
+            for number in np.unique(leaves):
+                gone[int(number)].append(addresses[leaves == number].astype(np.uint64))
+            rows = batch.select(self.schema.names).filter(pc.invert(going))
+            if rows.num_rows:
+                yield from_spark(rows, self.schema)
 
     def commit(self, reports: Iterable[bytes]) -> int | None:
         """Publish what the tasks report."""
@@ -93,7 +130,7 @@ class TreeWriting:
             Files(self.root).delete_directory(f"{_ASIDE}/{self.id}")
 
 
-def plan(options: Options, schema: Any, overwrite: bool) -> Writing | TreeWriting:
+def plan(options: Options, schema: Any, overwrite: bool) -> Writing | RowWriting | TreeWriting:
     """Plan a write that Spark asks for; a table that is not there is made if the options say how."""
     given = {key.lower(): value for key, value in options.items()}
     question = json.loads(given.get(QUESTION, "{}"))
@@ -118,8 +155,8 @@ def plan(options: Options, schema: Any, overwrite: bool) -> Writing | TreeWritin
     return Writing(job=job, schema=columns_of(schema, table.schema))
 
 
-def _rows(options: Options, question: Mapping[str, Any], schema: Any) -> Writing:
-    """What Spark made of the rows that a scan read, in their place: the same snapshot, and the same filter."""
+def _rows(options: Options, question: Mapping[str, Any], schema: Any) -> RowWriting:
+    """What Spark made of the rows that a scan read: the same snapshot, and the same filter."""
     root, storage = location(options)
     table = open_table(root, version=question["version"], storage_options=storage)
     if table.metadata.layout == HIVE or table.metadata.transactions != STRONG:
@@ -135,7 +172,8 @@ def _rows(options: Options, question: Mapping[str, Any], schema: Any) -> Writing
         version=question["version"],
         name=question["command"],
     )
-    return Writing(job=job, schema=columns_of(schema, table.schema))
+    given = [field for field in columns_of(schema, table.schema) if field.name not in (LEAF, ADDRESS)]
+    return RowWriting(job=job, schema=pa.schema(given))
 
 
 def columns_of(schema: Any, table: pa.Schema) -> pa.Schema:

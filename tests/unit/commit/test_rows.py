@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -10,6 +12,8 @@ import pytest
 import lancepart as lp
 from lancepart.commit import staged
 from lancepart.errors import CommitConflictError
+from lancepart.plan import planner
+from lancepart.read import leaf
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string())])
 
@@ -26,7 +30,15 @@ def planned(table: lp.PartitionedTable) -> tuple[staged.Job, staged.Report]:
     job = staged.plan(
         table._manifest, mode=staged.ROWS, where="id < 4 AND k = 'a'", version=table.version, name="update"
     )
-    return job, staged.write(job, pa.table({"id": [100, 101], "k": ["a", "c"]}, schema=SCHEMA))
+    written = staged.write(job, pa.table({"id": [100, 101], "k": ["a", "c"]}, schema=SCHEMA))
+    return job, replace(written, gone=places(table, "id < 4 AND k = 'a'"))
+
+
+def places(table: lp.PartitionedTable, where: str) -> dict[int, Any]:
+    """Where rows stand, as a task of the job tells it."""
+    scan = table.scan(where)
+    leaves = planner.numbered(scan.snapshot, scan.metadata)
+    return {leaves.index(task.leaf): leaf.matching_addresses(task) for task in scan.tasks()}
 
 
 def ids(table: lp.PartitionedTable) -> list[int]:
@@ -45,6 +57,13 @@ def test_other_partitions_may_change_meanwhile(table: lp.PartitionedTable) -> No
     table.append([{"id": 50, "k": "z"}])
     staged.commit(table._manifest, job, [report])
     assert ids(table) == [1, 3, 4, 5, 6, 7, 8, 9, 50, 100, 101]
+
+
+def test_a_row_that_two_tasks_name_goes_once(table: lp.PartitionedTable) -> None:
+    job, report = planned(table)
+    staged.commit(table._manifest, job, [report, staged.Report(gone=report.gone)])
+    assert ids(table) == [1, 3, 4, 5, 6, 7, 8, 9, 100, 101]
+    assert table.inspect.snapshots().to_pylist()[-1]["rows_deleted"] == 2
 
 
 @pytest.mark.parametrize("change", ["append", "delete"])

@@ -33,19 +33,16 @@ final class LanceScan
   private final Map<String, String> options;
   private final ObjectNode question;
   private final Predicate[] pushed;
-  private final boolean fixed;
   private Python planned;
   private Batch batch;
   private Boolean loose;
   private boolean streaming;
 
-  LanceScan(
-      PartitionedTable table, Map<String, String> options, ObjectNode question, Predicate[] pushed, boolean fixed) {
+  LanceScan(PartitionedTable table, Map<String, String> options, ObjectNode question, Predicate[] pushed) {
     this.table = table;
     this.options = options;
     this.question = question;
     this.pushed = pushed;
-    this.fixed = fixed;
   }
 
   private synchronized Python planned() {
@@ -154,7 +151,7 @@ final class LanceScan
 
   @Override
   public NamedReference[] filterAttributes() {
-    if (fixed || question.has("aggregates") || question.has("limit")) {
+    if (question.has("aggregates") || question.has("limit")) {
       return new NamedReference[0];
     }
     return Arrays.stream(readSchema().fieldNames())

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -24,17 +25,14 @@ final class LanceScanBuilder
         SupportsPushDownAggregates {
   private final PartitionedTable table;
   private final Map<String, String> options;
-  private final boolean fixed;
   private List<String> columns;
   private final List<Predicate> pushed = new ArrayList<>();
   private final List<Predicate> handled = new ArrayList<>();
   private ArrayNode aggregates;
   private int limit = -1;
 
-  /** A scan that is fixed takes no filters at run time: others must know beforehand which rows it reads. */
-  LanceScanBuilder(PartitionedTable table, Map<String, String> options, boolean fixed) {
+  LanceScanBuilder(PartitionedTable table, Map<String, String> options) {
     this.table = table;
-    this.fixed = fixed;
     this.options = options;
     this.columns = List.of(table.schema().fieldNames());
   }
@@ -63,7 +61,8 @@ final class LanceScanBuilder
   @Override
   public void pruneColumns(StructType required) {
     List<String> wanted = Arrays.asList(required.fieldNames());
-    columns = Arrays.stream(table.schema().fieldNames()).filter(wanted::contains).toList();
+    Stream<String> known = Stream.concat(Arrays.stream(table.schema().fieldNames()), Places.names().stream());
+    columns = known.filter(wanted::contains).distinct().toList();
   }
 
   @Override
@@ -95,7 +94,7 @@ final class LanceScanBuilder
       question.put("limit", limit);
     }
     question.put("parallelism", SparkSession.active().sparkContext().defaultParallelism());
-    return new LanceScan(table, options, question, pushedPredicates(), fixed);
+    return new LanceScan(table, options, question, pushedPredicates());
   }
 
   /** A question with the filters that say which rows are read. */

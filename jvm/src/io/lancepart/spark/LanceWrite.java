@@ -25,11 +25,6 @@ final class LanceWrite implements RequiresDistributionAndOrdering {
     this.clustering = clustering;
   }
 
-  /** What a row-level operation makes of the rows that it read. */
-  LanceWrite(Map<String, String> options, LogicalWriteInfo info, ObjectNode question) {
-    this(options, info, question, new Transform[0]);
-  }
-
   @Override
   public Distribution requiredDistribution() {
     return clustering.length == 0 ? Distributions.unspecified() : Distributions.clustered(clustering);
@@ -42,14 +37,14 @@ final class LanceWrite implements RequiresDistributionAndOrdering {
 
   @Override
   public BatchWrite toBatch() {
-    BatchWrite batch = Python.writer(options, question, info).toBatch();
-    return question.get("mode").asText().equals("rows") ? new RowByRow.Batch(batch) : batch;
+    return Python.writer(options, question, info, info.schema()).toBatch();
   }
 
   /** One batch of a stream: the query's id stays the same over restarts, so that Python knows a batch that comes again. */
   @Override
   public StreamingWrite toStreaming() {
-    return Python.writer(options, question.deepCopy().put("query", info.queryId()), info).toStreaming();
+    ObjectNode asked = question.deepCopy().put("query", info.queryId());
+    return Python.writer(options, asked, info, info.schema()).toStreaming();
   }
 
   @Override

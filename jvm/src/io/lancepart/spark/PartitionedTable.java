@@ -10,7 +10,9 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
+import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
@@ -29,7 +31,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table at one snapshot, fixed when it is loaded: everything that is read of it is of that snapshot. */
 class PartitionedTable
-    implements Table, SupportsRead, SupportsWrite, SupportsDeleteV2, SupportsRowLevelOperations, ListsPartitions {
+    implements Table, SupportsRead, SupportsWrite, SupportsDeleteV2, SupportsRowLevelOperations, SupportsMetadataColumns,
+        ListsPartitions {
   private final PathIdentifier id;
   private final StructType schema;
   private final JsonNode told;
@@ -152,13 +155,18 @@ class PartitionedTable
   }
 
   @Override
+  public MetadataColumn[] metadataColumns() {
+    return Places.columns();
+  }
+
+  @Override
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
     return () -> new RowOperation(this, info.command());
   }
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new LanceScanBuilder(this, options(options), false);
+    return new LanceScanBuilder(this, options(options));
   }
 
   @Override

@@ -68,14 +68,15 @@ final class Python {
   }
 
   /** A writer whose tasks and commit are Python's. */
-  static Write writer(Map<String, String> options, ObjectNode question, LogicalWriteInfo info) {
+  static Write writer(
+      Map<String, String> options, ObjectNode question, LogicalWriteInfo info, StructType schema) {
     Map<String, String> all = new HashMap<>(options);
     all.putAll(info.options().asCaseSensitiveMap());
     all.put(QUESTION, question.toString());
     var asked = new CaseInsensitiveStringMap(all);
     var provider = new PythonDataSourceV2();
     provider.setShortName(LancepartSource.NAME);
-    var table = (SupportsWrite) provider.getTable(info.schema(), new Transform[0], asked.asCaseSensitiveMap());
+    var table = (SupportsWrite) provider.getTable(schema, new Transform[0], asked.asCaseSensitiveMap());
     return table.newWriteBuilder(new LogicalWriteInfo() {
       @Override
       public CaseInsensitiveStringMap options() {
@@ -89,7 +90,7 @@ final class Python {
 
       @Override
       public StructType schema() {
-        return info.schema();
+        return schema;
       }
     }).build();
   }

@@ -9,26 +9,30 @@ import java.util.concurrent.TimeUnit;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskContext$;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.connector.write.BatchWrite;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.expressions.JoinedRow;
 import org.apache.spark.sql.connector.write.DataWriter;
-import org.apache.spark.sql.connector.write.DataWriterFactory;
-import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
+import org.apache.spark.sql.connector.write.DeltaWriter;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 
 /** Python's writers want all rows of a task at once, Spark's row-level tasks give one at a time: a thread between them. */
-final class RowByRow implements DataWriter<InternalRow> {
+final class RowByRow implements DeltaWriter<InternalRow> {
   private static final Object END = new Object();
   private static final int AHEAD = 4096;
   private static final long PATIENCE_MS = 100;
 
   private final DataWriter<InternalRow> inner;
+  private final InternalRow nothing;
+  private final InternalRow nowhere;
   private final BlockingQueue<Object> rows = new ArrayBlockingQueue<>(AHEAD);
   private final Thread thread;
   private volatile Throwable failure;
   private boolean given;
 
-  private RowByRow(DataWriter<InternalRow> inner) {
+  RowByRow(DataWriter<InternalRow> inner, int columns, int ids) {
     this.inner = inner;
+    this.nothing = new GenericInternalRow(columns);
+    this.nowhere = new GenericInternalRow(ids);
     TaskContext context = TaskContext.get();
     this.thread = new Thread(() -> drain(context), "lancepart row writer");
     thread.setDaemon(true);
@@ -45,8 +49,22 @@ final class RowByRow implements DataWriter<InternalRow> {
   }
 
   @Override
-  public void write(InternalRow row) throws IOException {
-    InternalRow kept = row.copy();
+  public void insert(InternalRow row) throws IOException {
+    give(new JoinedRow(row.copy(), nowhere));
+  }
+
+  @Override
+  public void delete(InternalRow metadata, InternalRow id) throws IOException {
+    give(new JoinedRow(nothing, id.copy()));
+  }
+
+  @Override
+  public void update(InternalRow metadata, InternalRow id, InternalRow row) throws IOException {
+    delete(metadata, id);
+    insert(row);
+  }
+
+  private void give(InternalRow kept) throws IOException {
     try {
       while (!rows.offer(kept, PATIENCE_MS, TimeUnit.MILLISECONDS)) {
         if (!thread.isAlive()) {
@@ -120,41 +138,6 @@ final class RowByRow implements DataWriter<InternalRow> {
       InternalRow row = (InternalRow) next;
       next = null;
       return row;
-    }
-  }
-
-  /** A write whose tasks get their rows one at a time. */
-  record Batch(BatchWrite inner) implements BatchWrite {
-    @Override
-    public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-      return new Factory(inner.createBatchWriterFactory(info));
-    }
-
-    @Override
-    public boolean useCommitCoordinator() {
-      return inner.useCommitCoordinator();
-    }
-
-    @Override
-    public void onDataWriterCommit(WriterCommitMessage message) {
-      inner.onDataWriterCommit(message);
-    }
-
-    @Override
-    public void commit(WriterCommitMessage[] messages) {
-      inner.commit(messages);
-    }
-
-    @Override
-    public void abort(WriterCommitMessage[] messages) {
-      inner.abort(messages);
-    }
-  }
-
-  record Factory(DataWriterFactory inner) implements DataWriterFactory {
-    @Override
-    public DataWriter<InternalRow> createWriter(int partition, long task) {
-      return new RowByRow(inner.createWriter(partition, task));
     }
   }
 }

@@ -2,18 +2,19 @@ package io.lancepart.spark;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Locale;
+import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.DeltaWrite;
+import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
-import org.apache.spark.sql.connector.write.RowLevelOperation;
-import org.apache.spark.sql.connector.write.Write;
-import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.connector.write.SupportsDelta;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * UPDATE, MERGE INTO and the DELETEs that are no plain filter: the rows that the scan's filters match are read, and what
- * Spark makes of them takes their place in one commit.
+ * UPDATE, MERGE INTO and the DELETEs that are no plain filter: rows that change are removed at the places where they were
+ * read and written anew, all in one commit.
  */
-final class RowOperation implements RowLevelOperation {
+final class RowOperation implements SupportsDelta {
   private final PartitionedTable table;
   private final Command command;
   private LanceScanBuilder read;
@@ -29,23 +30,33 @@ final class RowOperation implements RowLevelOperation {
   }
 
   @Override
+  public NamedReference[] rowId() {
+    return Places.references();
+  }
+
+  @Override
+  public boolean representUpdateAsDeleteAndInsert() {
+    return true;
+  }
+
+  @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     if (read != null) {
       throw new UnsupportedOperationException(command + " reads its table in two ways: use the table in Python instead");
     }
-    read = new LanceScanBuilder(table, table.options(options), true);
+    read = new LanceScanBuilder(table, table.options(options));
     return read;
   }
 
   @Override
-  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return new WriteBuilder() {
+  public DeltaWriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    return new DeltaWriteBuilder() {
       @Override
-      public Write build() {
+      public DeltaWrite build() {
         ObjectNode question = read.filters(Python.JSON.createObjectNode());
         question.put("ask", "write").put("mode", "rows").put("version", table.snapshot());
         question.put("command", command.name().toLowerCase(Locale.ROOT));
-        return new LanceWrite(table.options(CaseInsensitiveStringMap.empty()), info, question);
+        return new RowWrite(table.options(CaseInsensitiveStringMap.empty()), info, question);
       }
     };
   }

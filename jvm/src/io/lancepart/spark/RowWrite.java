@@ -1,0 +1,72 @@
+package io.lancepart.spark;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.write.BatchWrite;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.DeltaBatchWrite;
+import org.apache.spark.sql.connector.write.DeltaWrite;
+import org.apache.spark.sql.connector.write.DeltaWriter;
+import org.apache.spark.sql.connector.write.DeltaWriterFactory;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/** Rows that go and rows that come, to Python as one table: a row has either its columns or the place of one that goes. */
+record RowWrite(Map<String, String> options, LogicalWriteInfo info, ObjectNode question) implements DeltaWrite {
+  @Override
+  public DeltaBatchWrite toBatch() {
+    StructType ids = info.rowIdSchema().orElseThrow();
+    BatchWrite inner = Python.writer(options, question, info, joined(info.schema(), ids)).toBatch();
+    return new Batch(inner, info.schema().size(), ids.size());
+  }
+
+  private static StructType joined(StructType columns, StructType ids) {
+    return new StructType(Stream.of(columns, ids).flatMap(each -> Stream.of(each.fields()))
+        .map(each -> new StructField(each.name(), each.dataType(), true, each.metadata()))
+        .toArray(StructField[]::new));
+  }
+
+  @Override
+  public String description() {
+    return "lancepart rows";
+  }
+
+  record Batch(BatchWrite inner, int columns, int ids) implements DeltaBatchWrite {
+    @Override
+    public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
+      return new Factory(inner.createBatchWriterFactory(info), columns, ids);
+    }
+
+    @Override
+    public boolean useCommitCoordinator() {
+      return inner.useCommitCoordinator();
+    }
+
+    @Override
+    public void onDataWriterCommit(WriterCommitMessage message) {
+      inner.onDataWriterCommit(message);
+    }
+
+    @Override
+    public void commit(WriterCommitMessage[] messages) {
+      inner.commit(messages);
+    }
+
+    @Override
+    public void abort(WriterCommitMessage[] messages) {
+      inner.abort(messages);
+    }
+  }
+
+  record Factory(DataWriterFactory inner, int columns, int ids) implements DeltaWriterFactory {
+    @Override
+    public DeltaWriter<InternalRow> createWriter(int partition, long task) {
+      return new RowByRow(inner.createWriter(partition, task), columns, ids);
+    }
+  }
+}

@@ -1,0 +1,49 @@
+"""Programs with a Spark of their own, which can be killed with everything that they started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+PATIENCE = 300
+
+
+def start(name: str, *arguments: str) -> subprocess.Popen[str]:
+    """Run a module of these tests in a process group of its own."""
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join([str(root / "src"), str(root), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(
+        [sys.executable, "-m", f"tests.spark.{name}", *arguments],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait(program: subprocess.Popen[str], sign: Callable[[], bool], patience: float = PATIENCE) -> bool:
+    """Wait for a sign of a program's, or for its end; whether the sign came."""
+    deadline = time.monotonic() + patience
+    while not (seen := sign()) and program.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return seen
+
+
+def kill(program: subprocess.Popen[str]) -> str:
+    """End a program and its children with SIGKILL; what it printed."""
+    os.killpg(program.pid, signal.SIGKILL)
+    return program.communicate(timeout=PATIENCE)[0]
+
+
+def end_group(program: subprocess.Popen[str]) -> None:
+    """End what a program that died by itself has left behind."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(program.pid, signal.SIGKILL)

@@ -16,6 +16,7 @@ import typer
 
 from lancepart.errors import InvalidInputError, TableNotFoundError
 from lancepart.model.duration import age
+from lancepart.spark import remove_orphans
 from lancepart.spark.importing import FILES, import_table
 from lancepart.spark.session import session
 from lancepart.spark.types import arrow_schema
@@ -180,6 +181,9 @@ def orphans(
     root: Root,
     older_than: Annotated[str, typer.Option(help="an age, longer than the longest write: 3d")],
     dry_run: Annotated[bool, typer.Option(help="only tell what would be removed")] = False,
+    warehouse: Annotated[
+        bool, typer.Option(help="the root is a warehouse: remove tables that it does not name")
+    ] = False,
     master: Master = None,
     conf: Conf = [],  # noqa: B006
     storage: Storage = [],  # noqa: B006
@@ -187,7 +191,11 @@ def orphans(
     """Remove files that failed writers left."""
     limit = age(older_than)
     job = Job("orphans", root, master, conf, storage)
-    job.done(dry_run=dry_run, **asdict(job.table.maintenance.remove_orphans(limit, dry_run, spark=job.spark)))
+    if warehouse:
+        found = remove_orphans(root, limit, dry_run, storage_options=job.storage)
+    else:
+        found = job.table.maintenance.remove_orphans(limit, dry_run, spark=job.spark)
+    job.done(dry_run=dry_run, **asdict(found))
 
 
 @app.command("upgrade")

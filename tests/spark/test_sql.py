@@ -88,7 +88,7 @@ def test_create_as_select_is_there_when_all_its_rows_are(sql: Sql) -> None:
     assert sql.rows("@.ns.t") == sql.rows(f"({select})")
     with pytest.raises(Exception, match="already exists"):
         sql(f"CREATE TABLE @.ns.t PARTITIONED BY (k) AS {select}")
-    broken = "SELECT id, IF(id = 7, raise_error('broken'), 1) AS k FROM range(9)"
+    broken = "SELECT id, IF(id = 7, raise_error('broken'), 1) AS k FROM range(0, 9, 1, 1)"
     with pytest.raises(Exception, match="broken"):
         sql(f"CREATE TABLE @.ns.bad PARTITIONED BY (k) AS {broken}")
     assert sql("SHOW TABLES IN @.ns") == [("ns", "t", False)]

@@ -18,6 +18,7 @@ from lancepart.errors import InvalidInputError, TableNotFoundError
 from lancepart.model.duration import age
 from lancepart.spark import remove_orphans
 from lancepart.spark.importing import FILES, import_table
+from lancepart.spark.procedures import value_of
 from lancepart.spark.session import session
 from lancepart.spark.types import arrow_schema
 from lancepart.spark.writing import partition_list
@@ -158,7 +159,7 @@ def index(
 ) -> None:
     """Build an index in every leaf, in place of one of the same name."""
     job = Job("index", root, master, conf, storage)
-    given = {key: _value(text) for key, text in pairs(param).items()}
+    given = {key: value_of(text) for key, text in pairs(param).items()}
     job.done(**asdict(job.table.maintenance.create_index(column, kind, name=name, spark=job.spark, **given)))
 
 
@@ -268,13 +269,6 @@ def pairs(texts: Sequence[str]) -> dict[str, str]:
     if wrong := [text for text in texts if "=" not in text]:
         raise typer.BadParameter(f"write {wrong[0]!r} as key=value")
     return {key: value for key, _, value in (text.partition("=") for text in texts)}
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _session(master: str | None, conf: dict[str, str]) -> Any:

@@ -22,7 +22,7 @@ from lancepart.errors import (
     UnsupportedOperationError,
 )
 from lancepart.layout.metadata import STRONG
-from lancepart.spark import altering, sides
+from lancepart.spark import altering, procedures, sides
 from lancepart.spark.describe import answering, only, told_of
 from lancepart.spark.types import arrow_schema, spark_schema
 from lancepart.spark.warehouse import Entry, Warehouse
@@ -272,6 +272,15 @@ def _alter(warehouse: Warehouse, question: Question) -> Any:
     return only({})
 
 
+def _call(warehouse: Warehouse, question: Question) -> Any:
+    """What a procedure refuses is about a table that Spark did not look up: the error says all of it itself."""
+    try:
+        return procedures.call(warehouse, question)
+    except LanceNamespaceError as error:
+        told = f"{question['procedure']}: {error} ({type(error).__name__}, code {int(error.code)})"
+        return only({"error": "refused", "message": told})
+
+
 _ANSWERS: Mapping[str, Callable[[Warehouse, Question], Any]] = {
     "namespaces": _namespaces,
     "namespace": _namespace,
@@ -287,4 +296,6 @@ _ANSWERS: Mapping[str, Callable[[Warehouse, Question], Any]] = {
     "drop": _drop,
     "rename": _rename,
     "alter": _alter,
+    "procedures": procedures.listed,
+    "call": _call,
 }

@@ -15,9 +15,12 @@ import pytest
 
 import lancepart as lp
 from lancepart.errors import NamespaceNotFoundError, ServiceUnavailableError
+from lancepart.layout.opening import moved
+from lancepart.model.ids import leaf_location
 from lancepart.spark import statements
 from lancepart.spark.describe import ANSWER
 from lancepart.spark.warehouse import Warehouse
+from lancepart.storage import leafdata
 from lancepart.storage.manifest import Manifest
 from tests.concurrency.test_lost_answers import chosen
 from tests.support import proxy, s3
@@ -68,11 +71,18 @@ def test_what_no_row_names_goes_when_it_is_old(warehouse: Warehouse) -> None:
     assert lp.open_table(warehouse.catalog.root.uri, namespace=["ns", "t"]).scan().count() == 1
 
 
+def straggle(warehouse: Warehouse, location: str) -> None:
+    """What a task does that still has rows to write when its statement has failed and tidied up."""
+    rows = pa.table({"id": [1], "k": [1]})
+    leaf = leaf_location("a job", "v1$k7m2n9p4q8r5s3t6$dataset")
+    leafdata.stage(moved(warehouse.catalog.root, location), leaf, rows.to_reader(), base=None)
+
+
 def test_what_a_straggler_or_a_crash_leaves_of_a_table_goes(warehouse: Warehouse) -> None:
-    straggled, cut = make(warehouse, "ns", "a"), make(warehouse, "ns", "b")
-    root = Path(warehouse.catalog.root.uri)
-    shutil.rmtree(root / straggled / "__manifest")
-    shutil.rmtree(root / cut / "__manifest" / "data")
+    straggled, cut = warehouse.place(["ns", "a"])[0], make(warehouse, "ns", "b")
+    straggle(warehouse, straggled)
+    shutil.rmtree(Path(warehouse.catalog.root.uri, cut, "__manifest", "data"))
+    assert there(warehouse) == {straggled, cut}
     aged(warehouse)
     assert set(swept(warehouse)) == {straggled, cut}
     assert there(warehouse) == set()

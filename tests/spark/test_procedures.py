@@ -87,7 +87,9 @@ def test_partition_fields_come_and_go(table: Sql) -> None:
     assert table(replaced) == second
     assert table(f"CALL @.system.drop_partition_field({T}, field => 'country')") == [(4, "small", "id", "bucket")]
     for wrong in ("small", "nothing", "year(id)"):
-        with pytest.raises(Exception, match=r"partition(ed| field).*InvalidInputError|year.*InvalidInputError, code 13"):
+        with pytest.raises(
+            Exception, match=r"partition(ed| field).*InvalidInputError|year.*InvalidInputError, code 13"
+        ):
             table(f"CALL @.system.drop_partition_field({T}, field => '{wrong}')")
     assert table("SELECT max(spec_id) FROM @.ns.t.specs") == [(4,)]
     ((changed, _, version),) = table(f"CALL @.system.rewrite({T}, where => 'id < 2')")

@@ -59,7 +59,10 @@ def _changed(metadata: TableMetadata, change: AlterStep) -> TableMetadata:
     name = change["column"][0]
     match change["change"]:
         case "add":
-            return evolution.add_column(metadata, _field(name, change["type"], nullable=change["nullable"]))
+            fresh = evolution.add_column(metadata, _field(name, change["type"], nullable=change["nullable"]))
+            return evolution.comment_column(fresh, name, change["comment"])
+        case "comment":
+            return evolution.comment_column(metadata, name, change["comment"])
         case "rename":
             return evolution.rename_column(metadata, name, change["to"])
         case "drop":

@@ -24,7 +24,7 @@ from lancepart.errors import (
 from lancepart.layout.metadata import STRONG
 from lancepart.spark import altering, procedures, sides
 from lancepart.spark.describe import answering, only, told_of
-from lancepart.spark.types import arrow_schema, spark_schema
+from lancepart.spark.types import arrow_schema, commented, spark_schema
 from lancepart.spark.warehouse import Entry, Warehouse
 from lancepart.table import PartitionedTable, create_table, open_table
 
@@ -188,7 +188,8 @@ def _make(warehouse: Warehouse, question: Question) -> _Made:
     properties = dict(question["properties"])
     _check(properties, question["by"])
     root = warehouse.catalog.root
-    columns = arrow_schema(StructType.fromJson(question["schema"]))
+    asked = StructType.fromJson(question["schema"])
+    columns = commented(arrow_schema(asked), asked)
     try:
         create_table(
             root.uri_of(location),

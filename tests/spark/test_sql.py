@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import lance_namespace
 import pytest
+
+import lancepart as lp
 
 from tests.spark.warehouse import BY, COLUMNS, PARQUET, Sql
 
@@ -86,7 +90,7 @@ def test_create_as_select_is_there_when_all_its_rows_are(sql: Sql) -> None:
     assert sql.rows("@.ns.t") == sql.rows(f"({select})")
     with pytest.raises(Exception, match="already exists"):
         sql(f"CREATE TABLE @.ns.t PARTITIONED BY (k) AS {select}")
-    broken = "SELECT id, IF(id = 7, raise_error('broken'), 1) AS k FROM range(9)"
+    broken = "SELECT id, IF(id = 7, raise_error('broken'), 1) AS k FROM range(0, 9, 1, 1)"
     with pytest.raises(Exception, match="broken"):
         sql(f"CREATE TABLE @.ns.bad PARTITIONED BY (k) AS {broken}")
     assert sql("SHOW TABLES IN @.ns") == [("ns", "t", False)]
@@ -128,3 +132,35 @@ def test_drop_removes_the_row_and_the_files(pair: Sql) -> None:
     pair(f"CREATE TABLE @.ns.t ({COLUMNS}) PARTITIONED BY ({BY})")
     pair("DROP NAMESPACE @.ns CASCADE")
     assert (pair("SHOW NAMESPACES IN @"), pair.directories) == ([], 0)
+
+
+def meddling(sql: Sql, change: Callable[[Any], None]) -> None:
+    """A function ``meddle(x)`` that gives x, and changes the table the first time that a task calls it."""
+    root, done = sql.root, Path(sql.root + "_done")
+
+    def meddle(x: int) -> int:
+        if not done.exists():
+            done.touch()
+            change(lp.open_table(root, namespace=["ns", "t"]))
+        return x
+
+    sql.spark.udf.register("meddle", meddle, "int")
+
+
+STATEMENTS = {
+    "merge": "MERGE INTO @.ns.t t USING (SELECT 1L AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET x = meddle(7)",
+    "update": "UPDATE @.ns.t SET x = meddle(x) + 1 WHERE id % 2 = 1",
+    "delete": "DELETE FROM @.ns.t WHERE meddle(x) = 10",
+}
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_rows_that_others_change_meanwhile_are_a_conflict_and_not_lost(sql: Sql, name: str) -> None:
+    sql("CREATE TABLE @.ns.t (id BIGINT, country STRING, x INT) PARTITIONED BY (country)")
+    table = sql.table("ns", "t")
+    table.append([{"id": 1, "country": "US", "x": 10}, {"id": 2, "country": "FR", "x": 20}])
+    meddling(sql, lambda other: other.update({"x": "99"}, "id = 1"))
+    with pytest.raises(Exception, match=r"CommitConflictError.*US") as refused:
+        sql(STATEMENTS[name])
+    assert sql.rows("@.ns.t") == Counter([(1, "US", 99), (2, "FR", 20)])
+    print(str(refused.value)[:1500])

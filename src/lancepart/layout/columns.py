@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from lancepart.layout.evolution import widens
 from lancepart.layout.metadata import map_children, without_ids
-from lancepart.model.schema import FIELD_ID, field_id
+from lancepart.model.schema import COMMENT, FIELD_ID, field_id
 from lancepart.storage.leafdata import BLOBS_AS_BYTES
 
 LEAF_ID = "lancepart:field_id"
@@ -34,7 +34,9 @@ def leaf_schema(schema: Any) -> Any:
 
 
 def _for_leaf(field: Any) -> Any:
-    kept = {key: value for key, value in (field.metadata or {}).items() if key != FIELD_ID.encode()}
+    """A field under its id; a comment stays with the table, where it can change."""
+    own = (FIELD_ID.encode(), COMMENT.encode())
+    kept = {key: value for key, value in (field.metadata or {}).items() if key not in own}
     number = field_id(field)
     if number is not None:
         kept[LEAF_ID.encode()] = str(number).encode()

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError, TableSchemaValidationError
 from lancepart.layout.metadata import TableMetadata, as_stored
-from lancepart.model.schema import assign_field_ids, check_column_names, field_id, max_field_id, schema_to_json
+from lancepart.model.schema import COMMENT, assign_field_ids, check_column_names, field_id, max_field_id, schema_to_json
 from lancepart.model.spec import PartitionField
 from lancepart.model.transforms import Identity, Truncate
 
@@ -66,6 +66,18 @@ def widen_column(metadata: TableMetadata, name: str, wanted: Any) -> TableMetada
         replace(spec, fields=tuple(_widened(each, number, wanted) for each in spec.fields)) for spec in metadata.specs
     )
     return metadata.changed(schema=metadata.schema.set(index, field.with_type(wanted)), specs=specs)
+
+
+def comment_column(metadata: TableMetadata, name: str, comment: str | None) -> TableMetadata:
+    """The definition with a comment on a column, or without one."""
+    index = _index(metadata, name)
+    field = metadata.schema.field(index)
+    told = {key: value for key, value in field.metadata.items() if key != COMMENT.encode()}
+    if comment:
+        told[COMMENT.encode()] = comment.encode()
+    if told == field.metadata:
+        return metadata
+    return metadata.changed(schema=metadata.schema.set(index, field.with_metadata(told)))
 
 
 def widens(given: Any, wanted: Any) -> bool:

@@ -28,7 +28,7 @@ from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import storage_errors
 
 SAFE_AGE = timedelta(hours=1)
-_LEAF_DIRECTORY = re.compile(r"^[0-9a-f]{8}_v\d+\$.*\$dataset$")
+LEAF_DIRECTORY = re.compile(r"^[0-9a-f]{8}_v\d+\$.*\$dataset$")
 _DETACHED = re.compile(r"^_versions/d(\d+)\.manifest$")
 
 
@@ -88,17 +88,19 @@ def remove_orphans(
     files, size = _collect_leaves(manifest, live, cutoff, dry_run=dry_run, spark=spark, progress=progress)
     store = Files(manifest.root)
     names, _ = store.children()
-    found = 0
+    found: list[str] = []
     used = {location.partition("/")[0] for location in live}
-    for name in track([n for n in names if _LEAF_DIRECTORY.match(n) and n not in used], "sweeping", show=progress):
+    for name in track([n for n in names if LEAF_DIRECTORY.match(n) and n not in used], "sweeping", show=progress):
         inside = list(store.walk(name))
         if any(info.modified > cutoff for info in inside):
             continue
-        found += 1
+        found.append(name)
         files, size = files + len(inside), size + sum(info.size for info in inside)
         if not dry_run:
             store.delete_directory(name)
-    return Report(action="remove_orphans", changed=found, removed_files=files, freed_bytes=size)
+    return Report(
+        action="remove_orphans", changed=len(found), removed_files=files, freed_bytes=size, locations=tuple(found)
+    )
 
 
 def _strong(manifest: Manifest, snapshot: Snapshot) -> TableMetadata:

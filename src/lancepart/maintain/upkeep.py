@@ -27,7 +27,7 @@ TARGET_ROWS = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What an upkeep call did."""
+    """What an upkeep call did; ``locations`` are the whole directories that went, or would have."""
 
     action: str
     changed: int = 0
@@ -35,6 +35,7 @@ class Report:
     freed_bytes: int = 0
     removed_files: int = 0
     version: int | None = None
+    locations: tuple[str, ...] = ()
 
 
 def compact(manifest: Manifest, *, target_rows: int = TARGET_ROWS, spark: Any = None, progress: bool = True) -> Report:

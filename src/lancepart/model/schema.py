@@ -14,6 +14,7 @@ from lancepart.errors import InvalidInputError, InvalidTableStateError, TableSch
 from lancepart.model.typenames import extension_metadata, type_from_name, type_name
 
 FIELD_ID = "lance:field_id"
+COMMENT = "comment"
 EXACT_TYPE = "lancepart:type"
 _EXTENSION_NAME, _EXTENSION_METADATA = "ARROW:extension:name", "ARROW:extension:metadata"
 _MAX_FIELD_ID = 2**31 - 1

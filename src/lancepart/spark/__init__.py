@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lancepart.spark.session import configure, session
 from lancepart.table import PartitionedTable
 
 if TYPE_CHECKING:
+    from lancepart.maintain.upkeep import Report
     from lancepart.spark.importing import Imported
 
-__all__ = ["configure", "import_table", "session", "upsert_batches"]
+__all__ = ["configure", "import_table", "remove_orphans", "session", "upsert_batches"]
 
 
 def import_table(spark: Any, source: Any, root: Any, partition_by: Any = (), **options: Any) -> Imported:
@@ -19,6 +22,23 @@ def import_table(spark: Any, source: Any, root: Any, partition_by: Any = (), **o
     from lancepart.spark.importing import import_table as run
 
     return run(spark, source, root, partition_by, **options)
+
+
+def remove_orphans(
+    warehouse: str | os.PathLike[str],
+    older_than: timedelta | datetime = timedelta(days=3),
+    dry_run: bool = False,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> Report:
+    """Remove directories of a warehouse that statements which failed left behind, and that no row of it names.
+
+    ``older_than`` must be longer than the longest statement that makes a table.
+    """
+    from lancepart.spark.garbage import remove_orphans as run
+    from lancepart.spark.warehouse import Warehouse
+
+    return run(Warehouse.at(warehouse, storage_options), older_than, dry_run=dry_run)
 
 
 def upsert_batches(table: PartitionedTable, on: Sequence[str], **options: Any) -> Callable[[Any, int], None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -13,10 +13,9 @@ from pyspark.sql.types import StructField, StructType, _parse_datatype_json_stri
 from lancepart.errors import UnsupportedOperationError
 from lancepart.layout import create, evolution
 from lancepart.layout.metadata import MANIFEST, TableMetadata
-from lancepart.layout.opening import find
+from lancepart.layout.opening import find, moved
 from lancepart.spark.types import arrow_schema
-from lancepart.spark.warehouse import Path, Warehouse
-from lancepart.storage.root import Root
+from lancepart.spark.warehouse import Entry, Path, Warehouse
 
 AlterStep = Mapping[str, Any]
 
@@ -31,13 +30,17 @@ def alter(warehouse: Warehouse, path: Path, changes: Sequence[AlterStep]) -> Non
     properties = {each["key"]: each.get("value") for each in changes if each["change"] == "property"}
     columns = [each for each in changes if each["change"] != "property"]
     if columns:
-        root = warehouse.catalog.root
-        manifest = find(Root(root.uri_of(entry.location), root.storage_options))
-        if create.load(manifest, manifest.snapshot()).layout != MANIFEST:
-            raise UnsupportedOperationError("the table has an older layout: use lancepart.upgrade first")
-        create.change(manifest, lambda old: reduce(_changed, columns, old))
+        evolved(warehouse, entry, lambda old: reduce(_changed, columns, old))
     if properties:
         warehouse.alter_properties(path, properties)
+
+
+def evolved(warehouse: Warehouse, entry: Entry, step: Callable[[TableMetadata], TableMetadata]) -> TableMetadata:
+    """Change the definition of a table of the current layout, in one commit."""
+    manifest = find(moved(warehouse.catalog.root, entry.location))
+    if create.load(manifest, manifest.snapshot()).layout != MANIFEST:
+        raise UnsupportedOperationError("the table has an older layout: use lancepart.upgrade first")
+    return create.change(manifest, step)
 
 
 def _refuse(change: AlterStep) -> None:
@@ -56,7 +59,10 @@ def _changed(metadata: TableMetadata, change: AlterStep) -> TableMetadata:
     name = change["column"][0]
     match change["change"]:
         case "add":
-            return evolution.add_column(metadata, _field(name, change["type"], nullable=change["nullable"]))
+            fresh = evolution.add_column(metadata, _field(name, change["type"], nullable=change["nullable"]))
+            return evolution.comment_column(fresh, name, change["comment"])
+        case "comment":
+            return evolution.comment_column(metadata, name, change["comment"])
         case "rename":
             return evolution.rename_column(metadata, name, change["to"])
         case "drop":

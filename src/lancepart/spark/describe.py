@@ -21,7 +21,7 @@ ANSWER = "lancepart.answer"
 
 def answering(schema: Any, told: Any) -> Any:
     """A schema of Spark's with an answer on its first column."""
-    schema.fields[0].metadata = {ANSWER: json.dumps(told)}
+    schema.fields[0].metadata = {**schema.fields[0].metadata, ANSWER: json.dumps(told)}
     return schema
 
 

@@ -16,7 +16,9 @@ import typer
 
 from lancepart.errors import InvalidInputError, TableNotFoundError
 from lancepart.model.duration import age
+from lancepart.spark import remove_orphans
 from lancepart.spark.importing import FILES, import_table
+from lancepart.spark.procedures import value_of
 from lancepart.spark.session import session
 from lancepart.spark.types import arrow_schema
 from lancepart.spark.writing import partition_list
@@ -157,7 +159,7 @@ def index(
 ) -> None:
     """Build an index in every leaf, in place of one of the same name."""
     job = Job("index", root, master, conf, storage)
-    given = {key: _value(text) for key, text in pairs(param).items()}
+    given = {key: value_of(text) for key, text in pairs(param).items()}
     job.done(**asdict(job.table.maintenance.create_index(column, kind, name=name, spark=job.spark, **given)))
 
 
@@ -180,6 +182,9 @@ def orphans(
     root: Root,
     older_than: Annotated[str, typer.Option(help="an age, longer than the longest write: 3d")],
     dry_run: Annotated[bool, typer.Option(help="only tell what would be removed")] = False,
+    warehouse: Annotated[
+        bool, typer.Option(help="the root is a warehouse: remove tables that it does not name")
+    ] = False,
     master: Master = None,
     conf: Conf = [],  # noqa: B006
     storage: Storage = [],  # noqa: B006
@@ -187,7 +192,11 @@ def orphans(
     """Remove files that failed writers left."""
     limit = age(older_than)
     job = Job("orphans", root, master, conf, storage)
-    job.done(dry_run=dry_run, **asdict(job.table.maintenance.remove_orphans(limit, dry_run, spark=job.spark)))
+    if warehouse:
+        found = remove_orphans(root, limit, dry_run, storage_options=job.storage)
+    else:
+        found = job.table.maintenance.remove_orphans(limit, dry_run, spark=job.spark)
+    job.done(dry_run=dry_run, **asdict(found))
 
 
 @app.command("upgrade")
@@ -260,13 +269,6 @@ def pairs(texts: Sequence[str]) -> dict[str, str]:
     if wrong := [text for text in texts if "=" not in text]:
         raise typer.BadParameter(f"write {wrong[0]!r} as key=value")
     return {key: value for key, _, value in (text.partition("=") for text in texts)}
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _session(master: str | None, conf: dict[str, str]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,8 +9,9 @@ from typing import Any
 
 from pyspark.sql.types import StructType
 
-from lancepart.catalog.context import Catalog, shown
+from lancepart.catalog.context import shown
 from lancepart.errors import (
+    ConcurrentModificationError,
     InvalidInputError,
     LanceNamespaceError,
     NamespaceAlreadyExistsError,
@@ -22,9 +22,9 @@ from lancepart.errors import (
     UnsupportedOperationError,
 )
 from lancepart.layout.metadata import STRONG
-from lancepart.spark import altering, sides
+from lancepart.spark import altering, procedures, sides
 from lancepart.spark.describe import answering, only, told_of
-from lancepart.spark.types import arrow_schema, spark_schema
+from lancepart.spark.types import arrow_schema, commented, spark_schema
 from lancepart.spark.warehouse import Entry, Warehouse
 from lancepart.table import PartitionedTable, create_table, open_table
 
@@ -38,6 +38,12 @@ _KINDS: tuple[tuple[type[LanceNamespaceError], str], ...] = (
     (TableAlreadyExistsError, "table_exists"),
     (NamespaceAlreadyExistsError, "namespace_exists"),
     (NamespaceNotEmptyError, "not_empty"),
+)
+_REFUSALS = (
+    TableAlreadyExistsError,
+    NamespaceNotFoundError,
+    ConcurrentModificationError,
+    InvalidInputError,
 )
 _PROVIDERS = {None, "lance", "lancepart"}
 
@@ -55,8 +61,8 @@ def _warehouse(options: Options) -> Warehouse:
     root = options.get("warehouse")
     if not root:
         raise InvalidInputError("the catalog has no root: set spark.sql.catalog.<name>.warehouse to a path or a URI")
-    storage = {key: value for key, value in options.items() if key.startswith(_STORAGE)}
-    return Warehouse(Catalog.of({"root": root, **storage}))
+    storage = {key.removeprefix(_STORAGE): value for key, value in options.items() if key.startswith(_STORAGE)}
+    return Warehouse.at(root, storage)
 
 
 def _namespaces(warehouse: Warehouse, question: Question) -> Any:
@@ -182,7 +188,8 @@ def _make(warehouse: Warehouse, question: Question) -> _Made:
     properties = dict(question["properties"])
     _check(properties, question["by"])
     root = warehouse.catalog.root
-    columns = arrow_schema(StructType.fromJson(question["schema"]))
+    asked = StructType.fromJson(question["schema"])
+    columns = commented(arrow_schema(asked), asked)
     try:
         create_table(
             root.uri_of(location),
@@ -193,7 +200,7 @@ def _make(warehouse: Warehouse, question: Question) -> _Made:
         )
         table = _opened(warehouse, location, {})
     except BaseException:
-        _discarded(warehouse, location)
+        warehouse.discard(location)
         raise
     entry = Entry(location=location, properties=properties)
     return _Made(entry=entry, replaced=None if there is None else there.location, table=table)
@@ -214,12 +221,20 @@ def _check(properties: dict[str, str], by: list[str]) -> None:
 
 def _create(warehouse: Warehouse, question: Question) -> Any:
     made = _make(warehouse, question)
-    try:
-        warehouse.publish(question["id"], made.entry.location, made.entry.properties, replaced=made.replaced)
-    except BaseException:
-        _discarded(warehouse, made.entry.location)
-        raise
+    _published(warehouse, question["id"], made.entry, made.replaced)
     return _loaded(warehouse, made.entry, made.table)
+
+
+def _published(warehouse: Warehouse, path: list[str], entry: Entry, replaced: str | None) -> None:
+    """Give a new table its row; its directory goes only where it is certain that the row was refused.
+
+    A commit whose outcome is not known may still land: then the directory stays, for the table or for a sweep.
+    """
+    try:
+        warehouse.publish(path, entry.location, entry.properties, replaced=replaced)
+    except _REFUSALS:
+        warehouse.discard(entry.location)
+        raise
 
 
 def _stage(warehouse: Warehouse, question: Question) -> Any:
@@ -234,20 +249,14 @@ def _stage(warehouse: Warehouse, question: Question) -> Any:
 
 
 def _publish(warehouse: Warehouse, question: Question) -> Any:
-    location, replaced = question["location"], question["replaced"]
-    warehouse.publish(question["id"], location, question["properties"], replaced=replaced)
+    entry = Entry(location=question["location"], properties=question["properties"])
+    _published(warehouse, question["id"], entry, question["replaced"])
     return only({})
 
 
 def _discard(warehouse: Warehouse, question: Question) -> Any:
-    _discarded(warehouse, question["location"])
+    warehouse.discard(question["location"])
     return only({})
-
-
-def _discarded(warehouse: Warehouse, location: str) -> None:
-    """Tidy up after a failure, which must not hide it: what is left is garbage."""
-    with contextlib.suppress(LanceNamespaceError, OSError):
-        warehouse.discard(location)
 
 
 def _drop(warehouse: Warehouse, question: Question) -> Any:
@@ -262,6 +271,15 @@ def _rename(warehouse: Warehouse, question: Question) -> Any:
 def _alter(warehouse: Warehouse, question: Question) -> Any:
     altering.alter(warehouse, question["id"], question["changes"])
     return only({})
+
+
+def _call(warehouse: Warehouse, question: Question) -> Any:
+    """What a procedure refuses is about a table that Spark did not look up: the error says all of it itself."""
+    try:
+        return procedures.call(warehouse, question)
+    except LanceNamespaceError as error:
+        told = f"{question['procedure']}: {error} ({type(error).__name__}, code {int(error.code)})"
+        return only({"error": "refused", "message": told})
 
 
 _ANSWERS: Mapping[str, Callable[[Warehouse, Question], Any]] = {
@@ -279,4 +297,6 @@ _ANSWERS: Mapping[str, Callable[[Warehouse, Question], Any]] = {
     "drop": _drop,
     "rename": _rename,
     "alter": _alter,
+    "procedures": procedures.listed,
+    "call": _call,
 }

@@ -10,6 +10,7 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from lancepart.errors import TableSchemaValidationError, UnsupportedOperationError
+from lancepart.model.schema import COMMENT
 
 _PLAIN: dict[Any, Any] = {
     pa.null(): spark.NullType(),
@@ -41,10 +42,16 @@ def spark_schema(schema: Any) -> Any:
     fields = []
     for field in schema:
         try:
-            fields.append(spark.StructField(field.name, spark_type(field.type), field.nullable))
+            fields.append(spark.StructField(field.name, spark_type(field.type), field.nullable, _comment(field)))
         except UnsupportedOperationError as error:
             raise UnsupportedOperationError(f"column {field.name!r} can't be read on Spark: {error}") from None
     return spark.StructType(fields)
+
+
+def _comment(field: Any) -> dict[str, str]:
+    """A field's comment, where Spark has it too."""
+    text = (field.metadata or {}).get(COMMENT.encode())
+    return {} if text is None else {COMMENT: text.decode()}
 
 
 def spark_type(kind: Any) -> Any:
@@ -88,6 +95,15 @@ def _nested(kind: Any) -> Any:
 def arrow_schema(schema: Any) -> Any:
     """The Arrow schema in which Spark takes rows."""
     return to_arrow_schema(schema, timezone="UTC")
+
+
+def commented(columns: Any, schema: Any) -> Any:
+    """An Arrow schema with the comments that Spark's columns have."""
+    told = [field.metadata.get(COMMENT) for field in schema]
+    fields = [
+        field.with_metadata({COMMENT: text}) if text else field for field, text in zip(columns, told, strict=True)
+    ]
+    return pa.schema(fields, metadata=columns.metadata)
 
 
 def as_spark(batch: Any, schema: Any) -> Any:

@@ -6,7 +6,9 @@ catalog. A table is there when its row is: a directory without a row is garbage,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,14 +26,15 @@ from lancepart.catalog.namespaces import OWN_PREFIX, as_properties
 from lancepart.errors import (
     ConcurrentModificationError,
     InvalidInputError,
+    LanceNamespaceError,
     NamespaceNotFoundError,
     TableAlreadyExistsError,
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from lancepart.layout.opening import OWN_ROOT, own_root
+from lancepart.layout.opening import MOVED, OWN_ROOT, own_root
 from lancepart.model.ids import check_path, hashed_location, object_id
-from lancepart.storage.rows import NAMESPACE, Change, Row, Update, dump_metadata, now
+from lancepart.storage.rows import NAMESPACE, TABLE_VERSION, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
 
 Path = Sequence[str]
@@ -52,6 +55,12 @@ class Warehouse:
     """What SQL does with namespaces and tables, each in one commit of the catalog."""
 
     catalog: Catalog
+
+    @classmethod
+    def at(cls, root: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Warehouse:
+        """The warehouse at a path or a URI; touches no storage."""
+        options = {f"storage.{key}": value for key, value in (storage_options or {}).items()}
+        return cls(Catalog.of({"root": root, **options}))
 
     def namespaces(self, path: Path) -> list[str]:
         """The names directly beneath a namespace, without those that stand for tables."""
@@ -151,6 +160,8 @@ class Warehouse:
             self._require(snapshot, path[:-1])
             touches = (object_id(path[:-1]),) if len(path) > 1 else ()
             there = self._find(snapshot, path)
+            if there is not None and there.location == location:
+                return Change(), None
             if replaced is None:
                 if snapshot.row(identifier) is not None or there is not None:
                     raise TableAlreadyExistsError(f"table {shown(path)} already exists")
@@ -176,7 +187,7 @@ class Warehouse:
         def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, str | None]:
             there = self._find(snapshot, path)
             if there is None or not there.partitioned:
-                return Change(), None
+                return Change(), found.location if retry else None
             _refuse_inner(snapshot, path)
             return Change(deletes=(object_id(path),)), there.location
 
@@ -208,8 +219,18 @@ class Warehouse:
         self.catalog.manifest.transact(plan)
 
     def discard(self, location: str) -> None:
-        """Remove a directory that no row names, or names any more."""
-        self.catalog.files.delete_directory(location)
+        """Remove a directory that no row names, or names any more.
+
+        One that can't be looked up or removed stays: it is garbage, which a sweep of the warehouse finds, and must not
+        hide what was done or why it failed.
+        """
+        with contextlib.suppress(LanceNamespaceError, OSError):
+            if not self.names(location):
+                self.catalog.files.delete_directory(location)
+
+    def names(self, location: str) -> bool:
+        """Whether a row of the catalog, as it is now, names a directory, one in it, or one that it is in."""
+        return any(_overlap(location, place) for place in _places(self.catalog.snapshot()))
 
     def _require(self, snapshot: Snapshot, path: Path) -> Row | None:
         """The row of a namespace that is no table, ``None`` for the root, or NamespaceNotFound."""
@@ -224,6 +245,23 @@ def _children(snapshot: Snapshot, path: Path) -> list[tuple[str, str | None]]:
     names = snapshot.names(object_id(path), NAMESPACE)
     rows = snapshot.rows(object_id([*path, name]) for name in names)
     return [(name, own_root(rows[object_id([*path, name])].metadata or {})) for name in names]
+
+
+def _places(snapshot: Snapshot) -> Iterator[str]:
+    """All directories that rows name: plain tables, leaves of Hive-style trees, and partitioned tables."""
+    found = snapshot.scan(
+        f"object_type <> '{TABLE_VERSION}' AND (location IS NOT NULL OR metadata LIKE '%{OWN_PREFIX}%')"
+    )
+    for row in map(Row.read, [] if found is None else found.to_pylist()):
+        told = row.metadata or {}
+        for place in (row.location, told.get(OWN_ROOT), told.get(MOVED)):
+            if isinstance(place, str) and place:
+                yield place
+
+
+def _overlap(one: str, other: str) -> bool:
+    first, second = f"{one}/", f"{other}/"
+    return first.startswith(second) or second.startswith(first)
 
 
 def _refuse_inner(snapshot: Snapshot, path: Path) -> None:

@@ -18,7 +18,10 @@ final class Changes {
         node.put("change", "property").put("key", removed.property()).putNull("value");
       } else if (change instanceof TableChange.AddColumn added && added.defaultValue() == null) {
         column(node, added).put("change", "add").put("type", added.dataType().json())
-            .put("nullable", added.isNullable()).put("positioned", added.position() != null);
+            .put("nullable", added.isNullable()).put("positioned", added.position() != null)
+            .put("comment", added.comment());
+      } else if (change instanceof TableChange.UpdateColumnComment commented) {
+        column(node, commented).put("change", "comment").put("comment", commented.newComment());
       } else if (change instanceof TableChange.RenameColumn renamed) {
         column(node, renamed).put("change", "rename").put("to", renamed.newName());
       } else if (change instanceof TableChange.DeleteColumn deleted) {

@@ -16,6 +16,7 @@ import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
@@ -23,13 +24,16 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The tables of a warehouse: every decision is Python's, here its answers become Spark's. */
-public final class LanceCatalog implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog {
+public final class LanceCatalog
+    implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, ProcedureCatalog {
   private String name;
   private Map<String, String> options;
   private Map<String, String> storage;
+  private volatile Procedures procedures;
 
   @Override
   public void initialize(String name, CaseInsensitiveStringMap options) {
@@ -262,5 +266,36 @@ public final class LanceCatalog implements StagingTableCatalog, SupportsNamespac
   @Override
   public Identifier[] listFunctions(String[] namespace) {
     return Functions.names().map(each -> Identifier.of(namespace, each)).toArray(Identifier[]::new);
+  }
+
+  /** They are the same as long as the catalog is, and Python is asked for them once. */
+  private Procedures procedures() {
+    if (procedures == null) {
+      Python told = ask(question("procedures", new String[0]), Identifier.of(new String[0], ""));
+      procedures = new Procedures(this, told.answer);
+    }
+    return procedures;
+  }
+
+  @Override
+  public UnboundProcedure loadProcedure(Identifier id) {
+    UnboundProcedure found = procedures().find(id);
+    if (found == null) {
+      throw new IllegalArgumentException(
+          "there is no procedure " + shown(id) + ": SHOW PROCEDURES IN " + name + " tells which there are");
+    }
+    return found;
+  }
+
+  @Override
+  public Identifier[] listProcedures(String[] namespace) {
+    return procedures().in(namespace);
+  }
+
+  /** Run a procedure. */
+  Python call(String procedure, ObjectNode arguments) {
+    ObjectNode question = question("call", new String[0]).put("procedure", procedure).put("catalog", name);
+    question.set("arguments", arguments);
+    return ask(question, Identifier.of(new String[0], procedure));
   }
 }

@@ -10,6 +10,7 @@ import org.apache.spark.sql.types.StructType;
 final class StagedPartitionedTable extends PartitionedTable implements StagedTable {
   private final LanceCatalog catalog;
   private final JsonNode staged;
+  private boolean tried;
 
   StagedPartitionedTable(
       PathIdentifier id, StructType schema, JsonNode told, Map<String, String> properties, LanceCatalog catalog,
@@ -26,11 +27,15 @@ final class StagedPartitionedTable extends PartitionedTable implements StagedTab
 
   @Override
   public void commitStagedChanges() {
+    tried = true;
     catalog.settle("publish", staged);
   }
 
+  /** A publish that was tried has tidied up where it may; where its outcome is not known the table may be there. */
   @Override
   public void abortStagedChanges() {
-    catalog.settle("discard", staged);
+    if (!tried) {
+      catalog.settle("discard", staged);
+    }
   }
 }

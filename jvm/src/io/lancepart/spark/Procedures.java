@@ -1,0 +1,146 @@
+package io.lancepart.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Locale;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.util.GenericArrayData;
+import org.apache.spark.sql.catalyst.util.MapData;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
+import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.connector.read.LocalScan;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructType;
+
+/** What can be called, as Python tells it: calls go there as JSON, and their rows come back so. */
+final class Procedures {
+  private final LanceCatalog catalog;
+  private final JsonNode told;
+
+  Procedures(LanceCatalog catalog, JsonNode told) {
+    this.catalog = catalog;
+    this.told = told;
+  }
+
+  private boolean has(String[] namespace) {
+    return namespace.length == 1 && namespace[0].equalsIgnoreCase(told.get("namespace").asText());
+  }
+
+  /** The procedure of a name, or null. */
+  UnboundProcedure find(Identifier id) {
+    String name = id.name().toLowerCase(Locale.ROOT);
+    JsonNode found = has(id.namespace()) ? told.get("procedures").get(name) : null;
+    return found == null ? null : new One(catalog, name, found);
+  }
+
+  Identifier[] in(String[] namespace) {
+    String[] home = {told.get("namespace").asText()};
+    boolean shown = namespace.length == 0 || has(namespace);
+    return shown
+        ? told.get("procedures").properties().stream().map(each -> Identifier.of(home, each.getKey())).toArray(Identifier[]::new)
+        : new Identifier[0];
+  }
+
+  /** One procedure; it takes the same arguments however it is called. */
+  private record One(LanceCatalog catalog, String name, JsonNode told) implements UnboundProcedure, BoundProcedure {
+    @Override
+    public String description() {
+      return told.get("comment").asText();
+    }
+
+    @Override
+    public String toString() {
+      return name;
+    }
+
+    @Override
+    public BoundProcedure bind(StructType given) {
+      return this;
+    }
+
+    @Override
+    public boolean isDeterministic() {
+      return false;
+    }
+
+    @Override
+    public ProcedureParameter[] parameters() {
+      JsonNode all = told.get("parameters");
+      ProcedureParameter[] made = new ProcedureParameter[all.size()];
+      for (int i = 0; i < made.length; i++) {
+        JsonNode each = all.get(i);
+        var parameter = ProcedureParameter.in(each.get("name").asText(), DataType.fromDDL(each.get("type").asText()))
+            .comment(each.get("comment").asText());
+        made[i] = (each.get("default").isNull() ? parameter : parameter.defaultValue(each.get("default").asText())).build();
+      }
+      return made;
+    }
+
+    @Override
+    public Iterator<Scan> call(InternalRow given) {
+      ObjectNode arguments = Python.JSON.createObjectNode();
+      ProcedureParameter[] all = parameters();
+      for (int i = 0; i < all.length; i++) {
+        put(arguments, all[i], given, i);
+      }
+      Python done = catalog.call(name, arguments);
+      return List.<Scan>of(Rows.of(done.schema, done.answer.get("rows"))).iterator();
+    }
+
+    private static void put(ObjectNode arguments, ProcedureParameter parameter, InternalRow given, int i) {
+      String key = parameter.name();
+      if (given.isNullAt(i)) {
+        arguments.putNull(key);
+      } else if (parameter.dataType() instanceof StringType) {
+        arguments.put(key, given.getUTF8String(i).toString());
+      } else if (parameter.dataType() instanceof BooleanType) {
+        arguments.put(key, given.getBoolean(i));
+      } else if (parameter.dataType() instanceof MapType) {
+        MapData pairs = given.getMap(i);
+        ObjectNode texts = arguments.putObject(key);
+        for (int j = 0; j < pairs.numElements(); j++) {
+          texts.put(pairs.keyArray().getUTF8String(j).toString(), pairs.valueArray().getUTF8String(j).toString());
+        }
+      } else {
+        arguments.put(key, given.getLong(i));
+      }
+    }
+  }
+
+  /** The rows that a call answers. */
+  private record Rows(StructType readSchema, InternalRow[] rows) implements LocalScan {
+    static Rows of(StructType schema, JsonNode told) {
+      InternalRow[] rows = new InternalRow[told.size()];
+      for (int i = 0; i < rows.length; i++) {
+        Object[] values = new Object[schema.length()];
+        for (int j = 0; j < values.length; j++) {
+          values[j] = value(told.get(i).get(j), schema.fields()[j].dataType());
+        }
+        rows[i] = new GenericInternalRow(values);
+      }
+      return new Rows(schema, rows);
+    }
+
+    private static Object value(JsonNode told, DataType type) {
+      if (!(type instanceof ArrayType)) {
+        return Keys.key(Python.JSON.createArrayNode().add(told), new DataType[] {type})[0];
+      }
+      Object[] texts = new Object[told.size()];
+      for (int i = 0; i < texts.length; i++) {
+        texts[i] = value(told.get(i), DataTypes.StringType);
+      }
+      return new GenericArrayData(texts);
+    }
+  }
+}

@@ -1,0 +1,79 @@
+"""Garbage of a warehouse: directories of tables that no row names, left by statements that failed or were killed."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+
+from lancepart.errors import LanceNamespaceError, NamespaceNotFoundError
+from lancepart.layout.metadata import is_partitioned
+from lancepart.layout.opening import moved
+from lancepart.maintain.collect import LEAF_DIRECTORY, moment
+from lancepart.maintain.upkeep import Report
+from lancepart.spark.warehouse import Warehouse
+from lancepart.storage import manifest
+from lancepart.storage.files import FileInfo
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.snapshot import REQUIRED_COLUMNS
+
+AGE = timedelta(days=3)
+
+_PLACE = re.compile(r"[0-9a-f]{8}_.+", re.DOTALL)
+_OF_LANCE = {"data", "_versions", "_transactions", "_deletions", "_indices", "_refs"}
+
+
+def remove_orphans(warehouse: Warehouse, older_than: timedelta | datetime = AGE, *, dry_run: bool = False) -> Report:
+    """Remove directories of the root that look like tables of ours in every file, and that no row of the catalog names.
+
+    ``older_than`` must be longer than the longest statement that makes a table: all files of a directory are older.
+    """
+    catalog, cutoff = warehouse.catalog, moment(older_than)
+    names, _ = catalog.files.children()
+    if catalog.snapshot().handle is None:
+        raise NamespaceNotFoundError(
+            f"there is no catalog at {catalog.root.uri!r}: nothing tells what is garbage there"
+        )
+    swept: dict[str, list[FileInfo]] = {}
+    for name in sorted(name for name in names if _PLACE.fullmatch(name)):
+        files = [] if catalog.root.leads_outside(name) else list(catalog.files.walk(name))
+        if not _is_garbage(warehouse, name, files, cutoff):
+            continue
+        swept[name] = files
+        if not dry_run:
+            catalog.files.delete_directory(name)
+    gone = [info for files in swept.values() for info in files]
+    return Report(
+        action="remove_orphans",
+        changed=len(swept),
+        removed_files=len(gone),
+        freed_bytes=sum(info.size for info in gone),
+        locations=tuple(swept),
+    )
+
+
+def _is_garbage(warehouse: Warehouse, name: str, files: list[FileInfo], cutoff: datetime) -> bool:
+    """Whether a directory is old and ours; the catalog is asked last, so that its answer is the newest."""
+    if not files or any(info.modified > cutoff for info in files):
+        return False
+    ours = all(_is_of_table(info.path[len(name) + 1 :]) for info in files) and _has_been_table(warehouse, name)
+    return ours and not warehouse.names(name)
+
+
+def _is_of_table(path: str) -> bool:
+    """Whether a file is where those of a partitioned table are: in its manifest, or in a leaf."""
+    parts = path.split("/")
+    if len(parts) < 3 or parts[1] not in _OF_LANCE:
+        return False
+    return parts[0] == manifest.NAME or LEAF_DIRECTORY.match(parts[0]) is not None
+
+
+def _has_been_table(warehouse: Warehouse, name: str) -> bool:
+    """Whether the manifest in a directory, if there is one, is that of a partitioned table, complete or half made."""
+    try:
+        snapshot = Manifest(moved(warehouse.catalog.root, name)).snapshot()
+        if snapshot.handle is None or is_partitioned(snapshot.properties):
+            return True
+        found = snapshot.scan(None, columns=["object_id"], limit=1)
+    except (LanceNamespaceError, OSError):
+        return False
+    return REQUIRED_COLUMNS in snapshot.properties and found is not None and not found.num_rows

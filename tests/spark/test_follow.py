@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import random
 import time
 from collections import Counter
@@ -16,6 +15,7 @@ import pytest
 import lancepart as lp
 from lancepart.maintain import collect
 from tests.spark import changing
+from tests.support.dying import forking
 from tests.support.processes import rounds
 
 pytestmark = [
@@ -70,7 +70,7 @@ def test_what_followers_see_is_what_was_done(followers: list[Follower], root: st
     for each in followers:
         each.start()
         each.catch_up()
-    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(2, mp_context=forking()) as pool:
         for phase in range(PHASES):
             changed = pool.submit(changing.change, root, phase, model, STEPS, PAUSE)
             kept = pool.submit(changing.keep, root, phase, UPKEEP, PAUSE * STEPS / UPKEEP, consumed)

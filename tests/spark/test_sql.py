@@ -11,7 +11,6 @@ import lance_namespace
 import pytest
 
 import lancepart as lp
-
 from tests.spark.warehouse import BY, COLUMNS, PARQUET, Sql
 
 

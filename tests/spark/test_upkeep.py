@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections import Counter
 from concurrent.futures import Future, ProcessPoolExecutor
 from datetime import timedelta
@@ -14,6 +13,7 @@ import lancepart as lp
 from lancepart.maintain import collect
 from lancepart.storage.manifest import Manifest
 from tests.support.catalogs import Place
+from tests.support.dying import forking
 from tests.support.processes import rounds
 from tests.transactions import owners
 from tests.transactions.tables import assert_whole, content, data, make
@@ -98,7 +98,7 @@ def test_upkeep_beside_four_writers_neither_loses_nor_doubles_a_row(spark: Any, 
     place = Place(root)
     table = make(place, [(number, "ABC"[number % 3], number) for number in range(30)])
     before = content(table)
-    with ProcessPoolExecutor(WRITERS, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(WRITERS, mp_context=forking()) as pool:
         running = [pool.submit(owners.write, place, who, SECONDS, LEAST) for who in range(WRITERS)]
         done = keep(spark, table, running)
         found = [future.result() for future in running]

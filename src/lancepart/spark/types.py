@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
@@ -35,6 +36,9 @@ _PLAIN: dict[Any, Any] = {
     pa.large_binary(): spark.BinaryType(),
     pa.binary_view(): spark.BinaryType(),
 }
+
+_UTC = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+"""Spark 4.1 has no other zone, and no name for it."""
 
 
 def spark_schema(schema: Any) -> Any:
@@ -94,7 +98,7 @@ def _nested(kind: Any) -> Any:
 
 def arrow_schema(schema: Any) -> Any:
     """The Arrow schema in which Spark takes rows."""
-    return to_arrow_schema(schema, timezone="UTC")
+    return to_arrow_schema(schema, **_UTC)
 
 
 def commented(columns: Any, schema: Any) -> Any:

@@ -295,3 +295,23 @@ def test_orphans_are_counted_before_they_go_and_young_ones_stay(local: Place) ->
     assert content(table) == Counter([(1, "A", 1)])
     assert given_up.closed is False
     shutil.rmtree(local.root)
+
+
+def test_files_that_a_killed_writer_did_not_finish_are_orphans_too(local: Place) -> None:
+    """A local disk takes a file in under another name; who is killed then leaves that."""
+    table = make(local, [(1, "A", 0)])
+    leaf = Path(local.root) / table.inspect.partitions().to_pylist()[0]["location"]
+    lost = Path(local.root) / "00000000_v1$abcdefghijklmnop$dataset"
+    left = [leaf / "data" / "x.lance#1", leaf / "_versions" / "7.manifest#2", lost / "data" / "y.lance#1"]
+    for path in left:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"half")
+
+    assert table.maintenance.remove_orphans(timedelta(hours=1), progress=False).removed_files == 0
+    for path in left:
+        os.utime(path, (0, 0))
+    report = table.maintenance.remove_orphans(timedelta(hours=1), progress=False)
+
+    assert (report.removed_files, report.freed_bytes, report.locations) == (3, 12, (lost.name,))
+    assert not any(path.exists() for path in (*left, lost))
+    assert content(table) == {(1, "A", 0): 1}

@@ -20,7 +20,7 @@ from lancepart.maintain.progress import track
 from lancepart.maintain.upkeep import Report
 from lancepart.plan import planner
 from lancepart.storage import history, leafdata
-from lancepart.storage.files import FileInfo, Files
+from lancepart.storage.files import FileInfo, Files, is_unfinished
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.storage.rows import TABLE_VERSION, Change, Row
@@ -265,6 +265,8 @@ def _doomed(root: Root, store: Files, location: str, versions: Iterable[int], cu
 
 
 def _is_doomed(path: str, needed: set[str]) -> bool:
+    if is_unfinished(path):
+        return True
     if path.startswith("_indices/"):
         return "/".join(path.split("/")[:2]) not in needed
     return path.startswith(("data/", "_deletions/")) and path not in needed

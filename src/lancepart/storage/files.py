@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import obstore
@@ -20,6 +21,7 @@ from lancepart.storage.translate import ExistsError, storage_errors
 
 _CLIENT_OPTIONS = {"allow_http", "allow_invalid_certificates", "connect_timeout", "timeout", "proxy_url", "user_agent"}
 _PARALLEL = 16
+_UNFINISHED = re.compile(r"#\d+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +78,36 @@ class Files:
         """Remove a file; say whether it was there, as far as the store tells."""
         try:
             with storage_errors(f"delete {path!r}", self._root):
-                obstore.delete(self._opened(path), path)
+                if self._root.is_local and is_unfinished(path):
+                    self._root.refuse_escape(path)
+                    os.unlink(os.path.join(self._root.uri, path))
+                else:
+                    obstore.delete(self._opened(path), path)
         except FileNotFoundError:
             return False
         return True
 
     def walk(self, prefix: str) -> Iterator[FileInfo]:
-        """All files at any depth beneath a directory."""
+        """All files at any depth beneath a directory, unfinished ones among them."""
         try:
             with storage_errors(f"list {prefix!r}", self._root):
                 for chunk in obstore.list(self._opened(prefix), prefix):
                     yield from (_info(item) for item in chunk)
         except FileNotFoundError:
             return
+        if self._root.is_local:
+            yield from self._unfinished(prefix)
+
+    def _unfinished(self, prefix: str) -> Iterator[FileInfo]:
+        """Files that a writer on a local disk did not come to rename, which the store does not show."""
+        for folder, _, names in os.walk(os.path.join(self._root.uri, prefix)):
+            for name in filter(is_unfinished, names):
+                path = os.path.join(folder, name)
+                with contextlib.suppress(FileNotFoundError):
+                    found = os.stat(path)
+                    modified = datetime.fromtimestamp(found.st_mtime, UTC)
+                    shown = os.path.relpath(path, self._root.uri).replace(os.sep, "/")
+                    yield FileInfo(path=shown, size=found.st_size, modified=modified, e_tag=None)
 
     def children(self, directory: str = "") -> tuple[tuple[str, ...], tuple[FileInfo, ...]]:
         """The names of the directories, and the files, directly beneath a directory."""
@@ -123,7 +142,9 @@ class Files:
         skipped = {f"{source}/{name}" for name in skip}
         present = {info.path for info in self.walk(target)}
         pairs = [
-            (info.path, target + info.path[len(source) :]) for info in self.walk(source) if info.path not in skipped
+            (info.path, target + info.path[len(source) :])
+            for info in self.walk(source)
+            if info.path not in skipped and not is_unfinished(info.path)
         ]
         self._in_parallel(lambda pair: self._clone(*pair), [pair for pair in pairs if pair[1] not in present])
 
@@ -158,6 +179,15 @@ class Files:
             else:
                 self._store = _remote_store(self._root)
         return self._store
+
+
+def is_unfinished(path: str) -> bool:
+    """Whether a file has the name under which a local disk takes in what is to have another name when it is whole.
+
+    >>> is_unfinished("leaf/data/a.lance#1"), is_unfinished("leaf/data/a.lance")
+    (True, False)
+    """
+    return _UNFINISHED.search(path) is not None
 
 
 _from_url: Any = stores.from_url

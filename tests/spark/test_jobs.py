@@ -16,6 +16,7 @@ import pytest
 
 import lancepart as lp
 from lancepart.spark import jobs
+from lancepart.spark.warehouse import Warehouse
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32())])
 
@@ -101,6 +102,18 @@ def test_upkeep(run: Any, table: lp.PartitionedTable) -> None:
     assert run("expire", "--root", root, "--older-than", "7d")["removed_files"] == 0
     assert run("orphans", "--root", root, "--older-than", "3d", "--dry-run")["dry_run"] is True
     assert ids(root) == before
+
+
+def test_orphans_of_a_warehouse(run: Any, tmp_path: Path) -> None:
+    made = Warehouse.at(tmp_path)
+    made.create_namespace(["ns"], {})
+    place, _ = made.place(["ns", "t"])
+    lp.create_table(tmp_path / place, SCHEMA, ["k"])
+    sweep = ("orphans", "--root", str(tmp_path), "--warehouse", "--older-than")
+    assert run(*sweep, "3d")["changed"] == 0
+    assert run(*sweep, "0s", "--dry-run")["locations"] == [place]
+    assert run(*sweep, "0s")["locations"] == [place]
+    assert not (tmp_path / place).exists()
 
 
 def test_upgrade(run: Any, root: str) -> None:

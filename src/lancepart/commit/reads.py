@@ -13,6 +13,8 @@ from lancepart.plan import planner
 from lancepart.plan.planner import Plan
 from lancepart.storage.snapshot import Snapshot
 
+_NAMED = 5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
@@ -39,11 +41,24 @@ def refuse_changed(reads: Iterable[Read], then: TableMetadata, snapshot: Snapsho
     for read in binding:
         if not read.binding:
             continue
-        seen = {leaf.object_id: leaf.read_version for leaf in read.bound}
+        seen = {leaf.object_id: leaf for leaf in read.bound}
         after = [leaf for leaf in planner.plan(snapshot, then, read.predicate).leaves if leaf.spec_id in read.binding]
-        changed = {leaf.object_id for leaf in after if seen.pop(leaf.object_id, -1) != leaf.read_version}
-        if changed or seen:
+        changed = {leaf.object_id: leaf for leaf in after if not _is_same(seen.pop(leaf.object_id, None), leaf)} | seen
+        if changed:
+            named = ", ".join(shown(changed[key], then) for key in sorted(changed)[:_NAMED])
+            more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
             raise StaleReadError(
-                "partitions that were read were changed by another writer",
-                partitions=tuple(sorted(changed | set(seen))),
+                f"partitions that were read were changed by another writer: {named}{more}",
+                partitions=tuple(sorted(changed)),
             )
+
+
+def _is_same(then: Leaf | None, now: Leaf) -> bool:
+    return then is not None and then.read_version == now.read_version
+
+
+def shown(leaf: Leaf, metadata: TableMetadata) -> str:
+    """A leaf as an error names it: its partition values."""
+    spec = metadata.spec_of(leaf.spec_id)
+    names = [field.field_id for field in spec.fields] if spec is not None else []
+    return "/".join(f"{name}={value}" for name, value in zip(names, leaf.values, strict=False)) or leaf.object_id

@@ -18,7 +18,7 @@ from lancepart.commit.once import Once
 from lancepart.commit.parts import APPEND, MODES, OVERWRITE, REPLACE, ROWS, UPSERT, WHERE, Job, Part, Report, adopt
 from lancepart.commit.transaction import Transaction
 from lancepart.commit.work import StaleReadError, Work
-from lancepart.errors import InvalidInputError
+from lancepart.errors import CommitConflictError, InvalidInputError
 from lancepart.storage.manifest import RETRY_SECONDS, Manifest
 from lancepart.write.conform import batches
 from lancepart.write.route import route
@@ -89,16 +89,19 @@ def commit(manifest: Manifest, job: Job, reports: Iterable[Report]) -> int | Non
     """Publish what the tasks wrote, again on a newer snapshot if what it depends on changed meanwhile."""
     if job.done:
         return manifest.snapshot().version
-    told = list(reports)
+    written = list(reports)
     deadline = time.monotonic() + RETRY_SECONDS
     version: int | None = job.version
     while True:
         transaction = _transaction(job, manifest, version)
         try:
-            adopt(transaction, job, told)
+            adopt(transaction, job, written)
             return transaction.commit()
-        except StaleReadError:
-            if job.mode == ROWS or time.monotonic() > deadline:
+        except CommitConflictError as error:
+            if job.mode == ROWS:
+                told = f"{job.operation}: {error}; nothing was changed, so run it again"
+                raise CommitConflictError(told, partitions=error.partitions) from None
+            if not isinstance(error, StaleReadError) or time.monotonic() > deadline:
                 raise
             version = None
             time.sleep(random.uniform(0, 0.05))

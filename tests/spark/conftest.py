@@ -11,16 +11,28 @@ import pytest
 import lancepart as lp
 from tests.spark.data import Pair, make_pairs
 from tests.spark.warehouse import Sql, filled, warehouse
+from tests.support.processes import TORTURE
 
 CONF = {
     "spark.ui.enabled": "false",
     "spark.log.level": "ERROR",
     "spark.driver.memory": "1g",
+    "spark.executor.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.session.timeZone": "America/New_York",
     "spark.ui.showConsoleProgress": "false",
 }
+LOCAL, CLUSTER = "local", "cluster"
+MASTERS = {LOCAL: "local[2]", CLUSTER: "local-cluster[2,1,1024]"}
+WRITING = (
+    "test_sql.py",
+    "test_sql_changes.py",
+    "test_sql_rows.py",
+    "test_stream.py",
+    "test_upkeep.py",
+    "test_writes.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
@@ -30,10 +42,17 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """In long runs do what writes on executors of their own too."""
+    if TORTURE and "spark" in metafunc.fixturenames:
+        kinds = list(MASTERS) if Path(metafunc.module.__file__ or "").name in WRITING else [LOCAL]
+        metafunc.parametrize("spark", kinds, indirect=True, scope="session")
+
+
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def spark(request: pytest.FixtureRequest) -> Iterator[Any]:
     """A session with two cores, away from UTC."""
-    session = lp.spark.session("local[2]", **CONF)
+    session = lp.spark.session(MASTERS[getattr(request, "param", LOCAL)], **CONF)
     yield session
     session.stop()
 

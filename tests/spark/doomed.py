@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import lancepart as lp
-from tests.spark.elsewhere import CONF
+from tests.spark.elsewhere import BRIEF
 
 ROWS = 4_000
 
@@ -19,7 +19,7 @@ ROWS = 4_000
 def main(kind: str, how: str, root: str, marker: str) -> None:
     """Write in a session in which the first task to come takes its executor with it, or dawdles to be killed."""
     master = "local-cluster[2,1,1024]" if kind == "executor" else "local[2]"
-    spark = lp.spark.session(master, **CONF, **{"spark.executor.memory": "1g"})
+    spark = lp.spark.session(master, **BRIEF, **{"spark.executor.memory": "1g"})
     data = spark.range(0, ROWS, 1, 4).selectExpr("id", "cast(id % 5 as int) AS k", "concat('t', id) AS t")
     doomed = data.mapInArrow(killing(marker) if kind == "executor" else dawdling(marker), data.schema)
     if how == "format":

@@ -19,6 +19,12 @@ CONF = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.ui.showConsoleProgress": "false",
 }
+BRIEF = CONF | {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.python.authenticate.socketTimeout": "120s",
+}
+"""For sessions that do not live long enough for what is compiled to pay."""
 
 
 def session(kind: str) -> Any:

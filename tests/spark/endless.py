@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import lancepart as lp
-from tests.spark.elsewhere import CONF
+from tests.spark.elsewhere import BRIEF
 
 DDL = "id long, k int, t string"
 
 
 def main(kind: str, source: str, root: str, checkpoint: str, sign: str) -> None:
     """Write a stream into a table, on and on, or with the sign ``rest`` what there is and then stop."""
-    spark = lp.spark.session("local[2]", **CONF)
+    spark = lp.spark.session("local[2]", **BRIEF)
     writer = stream(spark, kind, source).writeStream.format("lancepart").option("checkpointLocation", checkpoint)
     if sign == "rest":
         query = writer.trigger(availableNow=True).start(root)

@@ -11,7 +11,7 @@ from typing import Any
 
 import lancepart as lp
 from lancepart.maintain import collect
-from tests.spark.elsewhere import CONF
+from tests.spark.elsewhere import BRIEF
 from tests.support import dying
 from tests.transactions import doomed
 
@@ -47,7 +47,7 @@ ACTIONS: dict[str, Callable[[str, Any], None]] = {
 
 def main(name: str, root: str, sign: str, kill: str) -> None:
     """Do it once, and tell how many steps the driver took."""
-    spark = lp.spark.session("local[2]", **CONF)
+    spark = lp.spark.session("local[2]", **BRIEF)
     spark.range(1).mapInArrow(lambda batches: batches, "id long").collect()
     done = dying.arm(doomed.STEPS, dying.Kill(**json.loads(kill)) if kill else None)
     Path(sign).touch()

@@ -18,8 +18,6 @@ from tests.conformance.hive import trees
 from tests.spark.warehouse import Sql, warehouse
 from tests.unit.spark.test_garbage import straggle
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-
 T = "table => 'ns.t'"
 
 

@@ -149,13 +149,21 @@ final class LanceScan
     };
   }
 
+  /**
+   * The columns that a filter found at run time may be over. A scan that tells places has none: Spark would read the table
+   * twice, once to find the partitions to be changed.
+   */
   @Override
   public NamedReference[] filterAttributes() {
-    if (question.has("aggregates") || question.has("limit")) {
+    if (tellsPlaces() || question.has("aggregates") || question.has("limit")) {
       return new NamedReference[0];
     }
     return Arrays.stream(readSchema().fieldNames())
         .filter(table.partitionSources()::contains).map(Keys::column).toArray(NamedReference[]::new);
+  }
+
+  private boolean tellsPlaces() {
+    return Arrays.stream(readSchema().fieldNames()).anyMatch(Places.names()::contains);
   }
 
   /** Leaves out what the other side of a join shows to be useless; keys are reported as they were promised. */

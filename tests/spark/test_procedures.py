@@ -118,6 +118,8 @@ def test_what_can_not_be_done_is_said(table: Sql) -> None:
         "compact()": "REQUIRED_PARAMETER_NOT_FOUND",
         "compact(table => NULL)": "argument table is NULL",
         f"compact({T}, target_rows => 'many')": "CAST_INVALID_INPUT|DATATYPE_MISMATCH|cannot be cast",
+        f"compact({T}, target_rows => NULL)": "argument target_rows is NULL",
+        f"create_index({T}, column => 'id', kind => 'btree', params => map('spark', '1'))": "no parameter of an index",
         f"expire({T})": "older_than => TIMESTAMP",
         f"expire({T}, age => 'soon')": "no age",
         f"create_index({T}, column => 'none', kind => 'btree')": "no column 'none'",

@@ -17,8 +17,8 @@ import typer
 from lancepart.errors import InvalidInputError, TableNotFoundError
 from lancepart.model.duration import age
 from lancepart.spark import remove_orphans
+from lancepart.spark.calls import value_of
 from lancepart.spark.importing import FILES, import_table
-from lancepart.spark.procedures import value_of
 from lancepart.spark.session import session
 from lancepart.spark.types import arrow_schema
 from lancepart.spark.writing import partition_list

@@ -273,15 +273,6 @@ def _alter(warehouse: Warehouse, question: Question) -> Any:
     return only({})
 
 
-def _call(warehouse: Warehouse, question: Question) -> Any:
-    """What a procedure refuses is about a table that Spark did not look up: the error says all of it itself."""
-    try:
-        return procedures.call(warehouse, question)
-    except LanceNamespaceError as error:
-        told = f"{question['procedure']}: {error} ({type(error).__name__}, code {int(error.code)})"
-        return only({"error": "refused", "message": told})
-
-
 _ANSWERS: Mapping[str, Callable[[Warehouse, Question], Any]] = {
     "namespaces": _namespaces,
     "namespace": _namespace,
@@ -298,5 +289,5 @@ _ANSWERS: Mapping[str, Callable[[Warehouse, Question], Any]] = {
     "rename": _rename,
     "alter": _alter,
     "procedures": procedures.listed,
-    "call": _call,
+    "call": procedures.call,
 }

@@ -187,7 +187,7 @@ class Warehouse:
         def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, str | None]:
             there = self._find(snapshot, path)
             if there is None or not there.partitioned:
-                return Change(), found.location if retry else None
+                return Change(), found.location if retry and not _is_named(snapshot, found.location) else None
             _refuse_inner(snapshot, path)
             return Change(deletes=(object_id(path),)), there.location
 
@@ -230,7 +230,7 @@ class Warehouse:
 
     def names(self, location: str) -> bool:
         """Whether a row of the catalog, as it is now, names a directory, one in it, or one that it is in."""
-        return any(_overlap(location, place) for place in _places(self.catalog.snapshot()))
+        return _is_named(self.catalog.snapshot(), location)
 
     def _require(self, snapshot: Snapshot, path: Path) -> Row | None:
         """The row of a namespace that is no table, ``None`` for the root, or NamespaceNotFound."""
@@ -257,6 +257,10 @@ def _places(snapshot: Snapshot) -> Iterator[str]:
         for place in (row.location, told.get(OWN_ROOT), told.get(MOVED)):
             if isinstance(place, str) and place:
                 yield place
+
+
+def _is_named(snapshot: Snapshot, location: str) -> bool:
+    return any(_overlap(location, place) for place in _places(snapshot))
 
 
 def _overlap(one: str, other: str) -> bool:

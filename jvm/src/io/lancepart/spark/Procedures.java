@@ -22,6 +22,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /** What can be called, as Python tells it: calls go there as JSON, and their rows come back so. */
 final class Procedures {
@@ -110,7 +111,8 @@ final class Procedures {
         MapData pairs = given.getMap(i);
         ObjectNode texts = arguments.putObject(key);
         for (int j = 0; j < pairs.numElements(); j++) {
-          texts.put(pairs.keyArray().getUTF8String(j).toString(), pairs.valueArray().getUTF8String(j).toString());
+          UTF8String value = pairs.valueArray().getUTF8String(j);
+          texts.put(pairs.keyArray().getUTF8String(j).toString(), value == null ? null : value.toString());
         }
       } else {
         arguments.put(key, given.getLong(i));

@@ -1,0 +1,195 @@
+"""What procedures do, one function each: in this process, with rows that tell what was done."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from lancepart import table
+from lancepart.catalog.context import shown
+from lancepart.errors import InvalidInputError, TableNotFoundError, UnsupportedOperationError
+from lancepart.layout import hive
+from lancepart.layout.hivetree import namespace_properties
+from lancepart.layout.metadata import TableMetadata
+from lancepart.maintain.upkeep import Report
+from lancepart.model.duration import age
+from lancepart.model.ids import object_id
+from lancepart.spark import altering, garbage, repartitioning
+from lancepart.spark.warehouse import Entry, Warehouse
+
+Arguments = Mapping[str, Any]
+Rows = Sequence[Mapping[str, Any]]
+
+_PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s.`]+))\s*")
+
+
+def path_of(text: str) -> list[str]:
+    """The parts of a name, which stand in back-ticks where they hold dots or spaces.
+
+    >>> path_of("ns.`we.ird`.t"), path_of("`a``b`")
+    (['ns', 'we.ird', 't'], ['a`b'])
+    """
+    parts, position = [], 0
+    while match := _PART.match(text, position):
+        parts.append(match[1].replace("``", "`") if match[1] is not None else match[2])
+        position = match.end()
+        if position == len(text):
+            return parts
+        if text[position] != ".":
+            break
+        position += 1
+    raise InvalidInputError(
+        f"{text!r} is no name of a table: write namespace.table, with `back-ticks` around odd parts"
+    )
+
+
+def _found(warehouse: Warehouse, given: Arguments) -> tuple[list[str], Entry | None]:
+    """The table that a call names, with or without the catalog's name before it, if there is one."""
+    path = path_of(given["table"])
+    paths = [path, path[1:]] if len(path) > 1 and path[0] == given["catalog"] else [path]
+    for each in paths:
+        with contextlib.suppress(TableNotFoundError):
+            return each, warehouse.find(each)
+    snapshot = warehouse.catalog.snapshot()
+    return next((each for each in paths if snapshot.row(object_id(each)) is not None), path), None
+
+
+def _entry(warehouse: Warehouse, given: Arguments) -> Entry:
+    path, entry = _found(warehouse, given)
+    if entry is None and hive.is_hive(namespace_properties(warehouse.catalog.snapshot(), path)):
+        raise UnsupportedOperationError(f"table {shown(path)} is a Hive-style one: CALL system.upgrade first")
+    if entry is None:
+        raise TableNotFoundError(f"table {shown(path)} does not exist")
+    if not entry.partitioned:
+        raise UnsupportedOperationError(
+            f"table {shown(path)} is a plain Lance table: procedures are for partitioned ones"
+        )
+    return entry
+
+
+def _table(warehouse: Warehouse, given: Arguments) -> table.PartitionedTable:
+    root, entry = warehouse.catalog.root, _entry(warehouse, given)
+    return table.open_table(root.uri_of(entry.location), storage_options=dict(root.storage_options))
+
+
+def _limit(given: Arguments) -> datetime | timedelta | None:
+    """The moment or the age that a call gives, if any."""
+    moment, old = given["older_than"], given["age"]
+    if moment is not None and old is not None:
+        raise InvalidInputError("give either older_than, a moment, or age, such as '7d'")
+    if moment is not None:
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=moment)
+    return None if old is None else age(old)
+
+
+def _version(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
+def value_of(text: str) -> Any:
+    """A parameter that was given as a text: a number or a truth where it reads as one.
+
+    >>> value_of("4"), value_of("true"), value_of("cosine")
+    (4, True, 'cosine')
+    """
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _told(report: Report) -> Rows:
+    return [asdict(report)]
+
+
+def compact(warehouse: Warehouse, given: Arguments) -> Rows:
+    """Put small fragments together."""
+    return _told(_table(warehouse, given).maintenance.compact(target_rows=given["target_rows"], progress=False))
+
+
+def rewrite(warehouse: Warehouse, given: Arguments) -> Rows:
+    """Move rows into the partitions of the newest spec."""
+    return _told(_table(warehouse, given).maintenance.rewrite(given["where"], progress=False))
+
+
+def create_index(warehouse: Warehouse, given: Arguments) -> Rows:
+    """Build an index in every partition."""
+    params = {key: value_of(text) for key, text in (given["params"] or {}).items() if text is not None}
+    if taken := sorted(params.keys() & {"column", "kind", "name", "spark", "progress"}):
+        raise InvalidInputError(f"{taken[0]!r} is no parameter of an index")
+    upkeep = _table(warehouse, given).maintenance
+    done = upkeep.create_index(given["column"], given["kind"], name=given["name"], progress=False, **params)
+    return _told(done)
+
+
+def expire(warehouse: Warehouse, given: Arguments) -> Rows:
+    """Forget old snapshots."""
+    limit = _limit(given)
+    if limit is None:
+        raise InvalidInputError("say what is to expire: older_than => TIMESTAMP '…' or age => '7d'")
+    return _told(_table(warehouse, given).maintenance.expire(limit, progress=False))
+
+
+def remove_orphans(warehouse: Warehouse, given: Arguments) -> Rows:
+    """Remove what failed writers left in a table, or failed statements in the warehouse."""
+    limit = _limit(given)
+    limit = garbage.AGE if limit is None else limit
+    dry_run = bool(given["dry_run"])
+    if given["table"] is None:
+        return _told(garbage.remove_orphans(warehouse, limit, dry_run=dry_run))
+    return _told(_table(warehouse, given).maintenance.remove_orphans(limit, dry_run, progress=False))
+
+
+def rollback(warehouse: Warehouse, given: Arguments) -> Rows:
+    """Bring back the rows of an older snapshot."""
+    return [{"version": _table(warehouse, given).maintenance.rollback(_version(given["version"]))}]
+
+
+def create_tag(warehouse: Warehouse, given: Arguments) -> Rows:
+    """Name a snapshot."""
+    found = _table(warehouse, given)
+    version = found.version if given["version"] is None else given["version"]
+    found.tags.create(given["name"], version)
+    return [{"name": given["name"], "version": version}]
+
+
+def drop_tag(warehouse: Warehouse, given: Arguments) -> Rows:
+    """Take a name away."""
+    tags = _table(warehouse, given).tags
+    version = tags.list().get(given["name"])
+    tags.delete(given["name"])
+    return [{"name": given["name"], "version": version}]
+
+
+def upgrade(warehouse: Warehouse, given: Arguments) -> Rows:
+    """Turn a table into the current layout; one that is a Hive-style tree is a namespace to the catalog before that."""
+    root, (path, entry) = warehouse.catalog.root, _found(warehouse, given)
+    if entry is not None and not entry.partitioned:
+        raise UnsupportedOperationError(f"table {shown(path)} is a plain Lance table: there is nothing to upgrade")
+    options = dict(root.storage_options)
+    made = table.upgrade(root.uri, namespace=path, remove_old=bool(given["remove_old"]), storage_options=options)
+    return [{"version": made.version, "rows": made.scan().count()}]
+
+
+def add_field(warehouse: Warehouse, given: Arguments) -> Rows:
+    """Partition new rows by one more field."""
+    return _evolved(warehouse, given, lambda old: repartitioning.added(old, given["field"]))
+
+
+def drop_field(warehouse: Warehouse, given: Arguments) -> Rows:
+    """Partition new rows by one field less."""
+    return _evolved(warehouse, given, lambda old: repartitioning.dropped(old, given["field"]))
+
+
+def replace_field(warehouse: Warehouse, given: Arguments) -> Rows:
+    """Partition new rows by another field in the place of one."""
+    return _evolved(warehouse, given, lambda old: repartitioning.replaced(old, given["field"], given["by"]))
+
+
+def _evolved(warehouse: Warehouse, given: Arguments, step: Callable[[TableMetadata], TableMetadata]) -> Rows:
+    return repartitioning.told(altering.evolved(warehouse, _entry(warehouse, given), step))

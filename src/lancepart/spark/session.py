@@ -15,6 +15,7 @@ CATALOG = "spark.sql.catalog.lancepart"
 WAREHOUSE = "spark.sql.catalog.lance"
 _JARS, _EXTENSIONS = _SHARED = ("spark.jars", "spark.sql.extensions")
 _EXTENSION = "io.lancepart.spark.Extensions"
+_DAEMON = "spark.python.daemon.module"
 _BUCKETING = "spark.sql.sources.v2.bucketing"
 _SQL = {
     CATALOG: "io.lancepart.spark.PathCatalog",
@@ -45,7 +46,8 @@ def configure(builder: Any, *, warehouse: str | None = None) -> Any:
     if _is_remote(builder):
         return _with(builder, sql)
     shared = {_JARS: _beside(builder, _JARS, jar()), _EXTENSIONS: _beside(builder, _EXTENSIONS, _EXTENSION)}
-    return _with(builder, sql | _workers() | shared)
+    forked = {} if _DAEMON in _options(builder) else {_DAEMON: "pyspark_lancepart.daemon"}
+    return _with(builder, sql | _workers() | shared | forked)
 
 
 def _catalog(warehouse: str) -> dict[str, str]:

@@ -67,3 +67,15 @@ def test_importing_lancepart_imports_no_pyspark() -> None:
     code = "import sys, lancepart as lp; lp.spark; sys.exit('pyspark' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0
+
+
+def test_workers_are_forked_from_a_daemon_that_imported_what_they_need() -> None:
+    module = "spark.python.daemon.module"
+    code = "import sys; from pyspark_lancepart.daemon import prepare; prepare(sys.argv[1]); sys.exit(%s)"
+    needed = code % "'lancepart.spark.running' not in sys.modules"
+    unneeded = code % "'lancepart' in sys.modules"
+
+    assert lp.spark.configure(Builder())._options[module] == "pyspark_lancepart.daemon"
+    assert lp.spark.configure(Builder(spark__python__daemon__module="own"))._options[module] == "own"
+    for text, worker in ((needed, "pyspark.worker"), (unneeded, "pyspark.sql.worker.plan_data_source_read")):
+        assert subprocess.run([sys.executable, "-W", "ignore", "-c", text, worker], check=False).returncode == 0

@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 
-STEPS, MOMENTS, LATEST = rounds(1, 6), rounds(1, 3), 3.0
+STEPS, MOMENTS, LATEST = rounds(1, 4), rounds(1, 2), 3.0
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,10 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
-import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
-import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
 import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
@@ -23,13 +21,12 @@ import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableInfo;
-import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The tables of a warehouse: every decision is Python's, here its answers become Spark's. */
 public final class LanceCatalog
-    implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, ProcedureCatalog {
+    implements StagingTableCatalog, SupportsNamespaces, PartitionFunctions, ProcedureCatalog {
   private String name;
   private Map<String, String> options;
   private Map<String, String> storage;
@@ -252,20 +249,6 @@ public final class LanceCatalog
     ArrayNode target = question.putArray("to");
     Arrays.stream(joined(to.namespace(), to.name())).forEach(target::add);
     ask(question, from, to);
-  }
-
-  @Override
-  public UnboundFunction loadFunction(Identifier id) throws NoSuchFunctionException {
-    UnboundFunction found = id.namespace().length == 0 ? Functions.find(id.name()) : null;
-    if (found == null) {
-      throw new NoSuchFunctionException(id);
-    }
-    return found;
-  }
-
-  @Override
-  public Identifier[] listFunctions(String[] namespace) {
-    return Functions.names().map(each -> Identifier.of(namespace, each)).toArray(Identifier[]::new);
   }
 
   /** They are the same as long as the catalog is, and Python is asked for them once. */

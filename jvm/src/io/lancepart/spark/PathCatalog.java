@@ -1,23 +1,20 @@
 package io.lancepart.spark;
 
 import java.util.Map;
-import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
-import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableInfo;
-import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** Tables by their path and the partition functions: {@code SELECT lancepart.bucket(16, id) FROM lancepart.`/a/path`}. */
-public final class PathCatalog implements StagingTableCatalog, FunctionCatalog {
+public final class PathCatalog implements StagingTableCatalog, PartitionFunctions {
   private String name;
   private Map<String, String> options;
 
@@ -73,20 +70,6 @@ public final class PathCatalog implements StagingTableCatalog, FunctionCatalog {
 
   private PathIdentifier path(Identifier id) {
     return id instanceof PathIdentifier path ? path : PathIdentifier.last(id.name(), options);
-  }
-
-  @Override
-  public UnboundFunction loadFunction(Identifier id) throws NoSuchFunctionException {
-    UnboundFunction found = id.namespace().length == 0 ? Functions.find(id.name()) : null;
-    if (found == null) {
-      throw new NoSuchFunctionException(id);
-    }
-    return found;
-  }
-
-  @Override
-  public Identifier[] listFunctions(String[] namespace) {
-    return Functions.names().map(each -> Identifier.of(namespace, each)).toArray(Identifier[]::new);
   }
 
   @Override

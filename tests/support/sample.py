@@ -20,6 +20,8 @@ FIRST_ONLY = (
     "test_s3.py",
 )
 LONG_ONLY = ("test_kills.py", "test_stream_kills.py", "test_follow.py", "test_upkeep_kills.py")
+SLOW = ("[plain]", "[cluster]", "[jobs.md]", "[streaming.md]")
+SAMPLED = ("test_procedures.py",)
 ON_SPARK = "tests/spark/"
 
 
@@ -30,10 +32,12 @@ def left_out(items: Iterable[Any]) -> list[Any]:
     for item in items:
         path, _, name = item.nodeid.partition("::")
         file = path.rpartition("/")[2]
-        if path.startswith(ON_SPARK) and (file in LONG_ONLY or name.endswith(("[plain]", "[cluster]"))):
+        if path.startswith(ON_SPARK) and (file in LONG_ONLY or name.endswith(SLOW)):
             doomed.append(item)
         elif path.startswith(ON_SPARK) and file in FIRST_ONLY:
             groups[path].append(item)
+        elif path.startswith(ON_SPARK) and file in SAMPLED:
+            groups[f"{path}::"].append(item)
         elif "[" in name and path.startswith(ON_SPARK):
             groups[item.nodeid.partition("[")[0]].append(item)
         elif "[s3" in name or "-s3" in name:

@@ -21,6 +21,8 @@ NEEDED = (
     "spark-common-utils*.jar",
     "scala-library-*.jar",
     "kryo-shaded-*.jar",
+    "arrow-vector-*.jar",
+    "arrow-memory-core-*.jar",
     "jackson-core-*.jar",
     "jackson-databind-*.jar",
     "jackson-annotations-*.jar",

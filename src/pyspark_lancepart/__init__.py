@@ -11,6 +11,7 @@ import gc
 import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pyspark.sql.datasource import (
@@ -44,6 +45,7 @@ class DefaultSource(DataSource):
         """The columns and, when the jar asks, the answer on the first of them; a plan stays in the source itself."""
         from lancepart.spark.source import answer
 
+        settle()
         schema, self._plan = answer(dict(self.options))
         return schema
 
@@ -60,6 +62,7 @@ class DefaultSource(DataSource):
         """A writer that plans at once, so that what can't be done is refused before any task starts."""
         from lancepart.spark.writing import plan
 
+        settle()
         return Writer(pickle.dumps(plan(dict(self.options), schema, overwrite)))
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
@@ -74,6 +77,7 @@ class DefaultSource(DataSource):
         from lancepart.spark.sink import sink
         from pyspark_lancepart.streams import StreamWriter
 
+        settle()
         return StreamWriter(pickle.dumps(sink(dict(self.options), schema, overwrite)))
 
 
@@ -91,7 +95,9 @@ class Writer(DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Publish what the tasks that succeeded wrote."""
         told = [message.report for message in messages if isinstance(message, Message)]
-        pickle.loads(self._planned).commit(told)
+        planned = pickle.loads(self._planned)
+        settle()
+        planned.commit(told)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Do nothing: no version names what was written, and remove_orphans finds it."""
@@ -131,8 +137,11 @@ class Reader(DataSourceReader):
         return run(self._work, partition.value, self._schema) if partition.value is not None else iter(())
 
 
+@cache
 def settle() -> None:
-    """Take what a worker has loaded out of the garbage collector's sight, or it goes through all of it in each task."""
-    if not gc.get_freeze_count():
-        gc.collect()
-        gc.freeze()
+    """Take what a worker has loaded out of the garbage collector's sight: Spark has it collect garbage after each use.
+
+    Done once: to ask the collector whether it was, it would count all that it no longer looks at.
+    """
+    gc.collect()
+    gc.freeze()

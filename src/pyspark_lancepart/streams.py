@@ -100,7 +100,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Publish what the tasks that succeeded wrote, unless the batch is there already."""
         told = [message.report for message in messages if isinstance(message, Message)]
-        pickle.loads(self._planned).commit(told, batchId)
+        planned = pickle.loads(self._planned)
+        settle()
+        planned.commit(told, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Do nothing: no version names what was written, and remove_orphans finds it."""

@@ -12,6 +12,7 @@ from lancepart.read.leaf import LEAF, LeafTask, count, read, with_addresses
 from lancepart.spark.aggregates import aggregate_schema, aggregated
 from lancepart.spark.planning import Piece, Work
 from lancepart.spark.sides import Given, Plain
+from lancepart.spark.tasks import Handed
 from lancepart.spark.types import arrow_schema, as_spark
 
 
@@ -19,7 +20,7 @@ def run(work: bytes, task: bytes, schema: Any) -> Iterator[Any]:
     """The rows of a task of a plan, in the Arrow types in which Spark takes a schema's columns."""
     wanted = arrow_schema(schema)
     planned, what = pickle.loads(work), pickle.loads(task)
-    found = planned.rows(what) if isinstance(planned, Plain | Given) else rows(planned, what)
+    found = planned.rows(what) if isinstance(planned, Plain | Given | Handed) else rows(planned, what)
     for batch in found:
         yield as_spark(batch, wanted)
 

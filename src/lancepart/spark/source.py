@@ -17,6 +17,7 @@ from lancepart.spark import statements
 from lancepart.spark.describe import answering, only, partitions_of, told_of
 from lancepart.spark.filters import predicate_of
 from lancepart.spark.planning import Planned, Question, plan
+from lancepart.spark.tasks import PLAN, handed
 from lancepart.spark.types import spark_schema
 from lancepart.table import PartitionedTable, open_table
 
@@ -43,6 +44,9 @@ def answer(options: Options) -> tuple[Any, Plan | None]:
             return only({"exists": _exists(options)}), None
         case "warehouse":
             return statements.respond(options, question), None
+        case "planned":
+            schema, planned = handed(options, question["columns"])
+            return answering(schema, {}), planned
         case "side":
             return statements.plan_side(options, question)
         case "partitions":
@@ -55,8 +59,10 @@ def answer(options: Options) -> tuple[Any, Plan | None]:
                     f"{FEED} is for streams: read it with spark.readStream, or table.changes"
                 )
             asked = Question(**{key: _frozen(value) for key, value in question.items()})
-            planned = plan(_open(options, asked.version), asked)
-            return answering(spark_schema(planned.schema), planned.to_json()), _bytes(planned)
+            found = plan(_open(options, asked.version), asked)
+            return answering(spark_schema(found.schema), found.to_json()), _bytes(found)
+        case _ if PLAN in options:
+            return handed(options, None)
         case _:
             table = _open(options)
             if wants_changes(options):

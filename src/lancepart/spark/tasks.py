@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import pickle
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
 
 from lancepart.errors import InvalidInputError
 from lancepart.plan.pack import pack
@@ -17,7 +23,9 @@ from lancepart.read.leaf import LeafTask
 from lancepart.read.scan import Scan
 from lancepart.read.split import sized_pieces, split_groups
 from lancepart.spark.types import arrow_schema, as_spark, spark_schema
+from lancepart.storage.root import Root
 
+PLAN, COLUMNS = "lancepart.plan", "lancepart.columns"
 _PARALLELISM = ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism")
 
 
@@ -29,6 +37,15 @@ class Work:
     leaves: tuple[LeafTask, ...] = ()
     groups: tuple[GroupTask, ...] = ()
     memory: int | None = None
+
+    def narrowed(self, columns: Sequence[str]) -> Work:
+        """The same work for some of the columns only."""
+        return replace(
+            self,
+            schema=pa.schema([self.schema.field(name) for name in columns]),
+            leaves=tuple(replace(each, columns=tuple(columns)) for each in self.leaves),
+            groups=tuple(replace(each, query=replace(each.query, shown=tuple(columns))) for each in self.groups),
+        )
 
     def batches(self) -> Iterator[Any]:
         """The rows as Spark takes them."""
@@ -51,7 +68,7 @@ def scan(source: Scan, spark: Any, tasks: int | None = None) -> Any:
         Work(schema=schema, leaves=tuple(pieces[at][0] for at in places))
         for places in pack([size for _, size in pieces], parts)
     ]
-    frame = _frame(spark, works, shown)
+    frame = _frame(spark, source.root, works, shown)
     return frame if source.limit is None else frame.limit(int(source.limit))
 
 
@@ -65,7 +82,7 @@ def join(source: Join, spark: Any, tasks: int | None = None) -> Any:
         Work(schema=schema, groups=tuple(groups[at] for at in places), memory=source.memory)
         for places in pack([group.bytes for group in groups], parts)
     ]
-    return _frame(spark, works, shown)
+    return _frame(spark, source.left.root, works, shown)
 
 
 def task_count(spark: Any, tasks: int | None = None) -> int:
@@ -87,22 +104,28 @@ def task_count(spark: Any, tasks: int | None = None) -> int:
     return max(1, int(spark.range(0, 1 << 16).selectExpr("spark_partition_id()").distinct().count()))
 
 
-def _frame(spark: Any, works: Sequence[Work], schema: Any) -> Any:
-    """One row and one partition a task, each turned into the task's rows by an executor."""
-    packed = [pickle.dumps(work, protocol=pickle.HIGHEST_PROTOCOL) for work in works]
-
-    def rows(batches: Iterator[Any]) -> Iterator[Any]:
-        from lancepart.spark.tasks import done
-
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from done(packed[number])
-
-    numbers = spark.range(0, len(packed), 1, numPartitions=max(1, len(packed)))
-    return numbers.mapInArrow(rows, schema)
+def _frame(spark: Any, root: Root, works: Sequence[Work], schema: Any) -> Any:
+    """What was planned here, handed to the data source, which tells Spark of the columns and reads those it needs."""
+    packed = pickle.dumps(tuple(works), protocol=pickle.HIGHEST_PROTOCOL)
+    text = base64.b64encode(zlib.compress(packed)).decode()
+    reader = spark.read.format("lancepart").option(PLAN, text).option(COLUMNS, schema.json())
+    return reader.load(root.uri)
 
 
-def done(packed: bytes) -> Iterator[Any]:
-    """The rows of one task, on the executor that it was sent to."""
-    work: Work = pickle.loads(packed)
-    yield from work.batches()
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """A plan that was made elsewhere; its tasks know all that they need."""
+
+    def rows(self, work: Work) -> Iterator[Any]:
+        """The rows of one task."""
+        yield from work.batches()
+
+
+def handed(options: Mapping[str, str], columns: Sequence[str] | None) -> tuple[Any, tuple[bytes, list[bytes]]]:
+    """The columns and the plan that were handed over, of some columns; Spark wants one column and one task at least."""
+    whole = StructType.fromJson(json.loads(options[COLUMNS]))
+    works: tuple[Work, ...] = pickle.loads(zlib.decompress(base64.b64decode(options[PLAN])))
+    names = whole.names if columns is None else list(columns) or whole.names[:1]
+    chosen = StructType([whole[name] for name in names])
+    tasks = [work.narrowed(names) for work in works] or [Work(schema=arrow_schema(chosen))]
+    return chosen, (pickle.dumps(Handed()), [pickle.dumps(task) for task in tasks])

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from lancepart.errors import InvalidInputError, TableSchemaValidationError
 from lancepart.write.elsewhere import is_spark
 
-CHUNK_ROWS = 1_000_000
+CHUNK_ROWS = 4_000_000
 CHUNK_BYTES = 256 * 1024 * 1024
 
 

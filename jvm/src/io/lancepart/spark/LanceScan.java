@@ -80,6 +80,11 @@ final class LanceScan
     return this;
   }
 
+  @Override
+  public ColumnarSupportMode columnarSupportMode() {
+    return streaming ? ColumnarSupportMode.UNSUPPORTED : Columns.supportMode();
+  }
+
   /** Keys cost a task each: they are kept for a join, and for a grouping as long as they are few. */
   void useKeys(boolean joins, boolean groups) {
     if (loose == null) {

@@ -42,6 +42,9 @@ public final class PathCatalog implements StagingTableCatalog, PartitionFunction
 
   /** The table at a path; one that is not there may be made by a write that says how it is partitioned. */
   static Table find(PathIdentifier path) {
+    if (SideTable.isPlanned(path)) {
+      return SideTable.planned(path);
+    }
     boolean mayBeMade = new CaseInsensitiveStringMap(path.options()).containsKey("partition_by");
     return mayBeMade && !PartitionedTable.exists(path)
         ? new NewTable(path, new StructType(), new Transform[0])

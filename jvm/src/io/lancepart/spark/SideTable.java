@@ -13,13 +13,30 @@ import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** What can only be read: what a partitioned table is made of, or a plain Lance table of the warehouse. */
+/**
+ * What can only be read: what a partitioned table is made of, a plain Lance table of the warehouse, or what a user of
+ * Python has planned there.
+ */
 record SideTable(
     String name, StructType schema, JsonNode side, Map<String, String> properties, Map<String, String> options)
     implements SupportsRead {
+  private static final String PLAN = "lancepart.plan";
+  private static final String COLUMNS = "lancepart.columns";
+
+  static boolean isPlanned(PathIdentifier path) {
+    return path.options().containsKey(PLAN);
+  }
+
+  static SideTable planned(PathIdentifier path) {
+    var columns = (StructType) DataType.fromJson(path.options().get(COLUMNS));
+    JsonNode side = Python.JSON.createObjectNode().put("ask", "planned");
+    return new SideTable(path.shown(), columns, side, Map.of(), path.options());
+  }
+
   @Override
   public Set<TableCapability> capabilities() {
     return EnumSet.of(TableCapability.BATCH_READ);
@@ -53,10 +70,11 @@ record SideTable(
 
     @Override
     public Scan build() {
-      ObjectNode question = table.side.deepCopy();
-      question.put("ask", "side").put("parallelism", SparkSession.active().sparkContext().defaultParallelism());
+      ObjectNode question = Python.JSON.createObjectNode().put("ask", "side");
+      question.setAll((ObjectNode) table.side);
+      question.put("parallelism", SparkSession.active().sparkContext().defaultParallelism());
       columns.forEach(question.putArray("columns")::add);
-      return Python.ask(table.options, question).scan();
+      return new SideScan(table, question);
     }
   }
 }

@@ -7,8 +7,10 @@ import io
 import re
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import lancepart as lp
 from tests.spark.test_sweep import rows_of
 
 JOINED = [
@@ -127,3 +129,50 @@ def test_three_tables_join_without_a_shuffle(spark: Any, pairs: dict[str, Any]) 
 
     assert "Exchange" not in plan_of(spark.sql(text.format("l")))
     assert rows_of(spark.sql(text.format("l"))) == rows_of(spark.sql(text.format("p")))
+
+
+@pytest.fixture(scope="module")
+def uneven(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two tables of which one is much smaller, with keys that are only in one of them, doubled or NULL."""
+    folder = tmp_path_factory.mktemp("uneven")
+    schema = pa.schema([("id", pa.int64()), ("text", pa.string())])
+    for name, buckets, rows in (("large", 16, 20_000), ("small", 8, 700)):
+        table = lp.create_table(str(folder / name), schema, [f"bucket(id, {buckets})"])
+        ids = [None if n % 50 == 0 else n % 1_000 + (400 if name == "small" else 0) for n in range(rows)]
+        table.append(pa.table({"id": ids, "text": [f"{name} {n}" for n in range(rows)]}, schema))
+        spark.read.format("lancepart").load(table.root).createOrReplaceTempView(f"uneven_{name}")
+    return str(folder)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("left", "right"), [("large", "small"), ("small", "large")])
+def test_a_side_that_is_much_smaller_is_held_in_memory(
+    left: str, right: str, kind: str, spark: Any, uneven: str
+) -> None:
+    statement = query("uneven", left, kind, right, "a.id = b.id")
+    hashed = spark.sql(statement)
+    plan, rows = plan_of(hashed), rows_of(hashed)
+    spark.conf.set("spark.lancepart.hashJoinBytes", "0")
+    try:
+        merged = spark.sql(statement)
+        assert "SortMergeJoin" in plan_of(merged)
+        assert rows == rows_of(merged)
+    finally:
+        spark.conf.unset("spark.lancepart.hashJoinBytes")
+
+    kept = {"JOIN": True, "LEFT JOIN": right == "small", "RIGHT JOIN": left == "small", "FULL JOIN": False}
+    assert ("ShuffledHashJoin" in plan) == kept.get(kind, right == "small")
+    assert "Exchange" not in plan
+
+
+def test_what_a_user_says_of_a_join_goes_before(spark: Any, uneven: str) -> None:
+    hint = "SELECT /*+ MERGE(b) */ a.id FROM uneven_large a JOIN uneven_small b ON a.id = b.id"
+    own = "spark.sql.autoBroadcastJoinThreshold"
+    spark.conf.set(own, str(10 << 20))
+    try:
+        sent = spark.sql("SELECT a.id FROM uneven_large a JOIN uneven_small b ON a.id = b.id")
+        assert "BroadcastHashJoin" in plan_of(sent)
+    finally:
+        spark.conf.set(own, "-1")
+
+    assert "SortMergeJoin" in plan_of(spark.sql(hint))

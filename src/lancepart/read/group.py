@@ -15,7 +15,7 @@ from lancepart.model.quoting import arrow_type_name
 from lancepart.plan.join import ANTI, FULL, LEFT, RIGHT, SEMI
 from lancepart.plan.output import Column
 from lancepart.plan.shares import JoinKey
-from lancepart.read.leaf import LeafTask
+from lancepart.read.leaf import LeafTask, in_large_batches
 from lancepart.read.parts import WHOLE, Part
 from lancepart.read.streams import LeafSource, storage_type
 
@@ -24,8 +24,9 @@ _EXHAUSTED = "Resources exhausted"
 _IN_MEMORY = 32_768
 _SORTED = (8_192, 1_024, 128)
 _MOST_PARTS = 64
+_SLOTS = 4_000_000
+_DENSITY = 0.1
 _MORE = 4
-_BATCH_BYTES = 8 << 20
 _JOINS = {
     "inner": ("INNER JOIN", "INNER JOIN"),
     LEFT: ("LEFT JOIN", "RIGHT JOIN"),
@@ -159,21 +160,22 @@ def _run(task: GroupTask, memory: int, part: Part, batch_rows: int) -> Iterator[
 
 def _paced(task: LeafTask, *, frugal: bool) -> LeafTask:
     """A leaf read little by little where memory is short, else in batches of a few megabytes, so that there are few."""
-    stats = task.leaf.stats
-    if frugal or stats is None:
-        return replace(task, ahead=1 if frugal else None)
-    width = max(1, stats.bytes // max(1, stats.rows))
-    return replace(task, batch_rows=max(1_024, min(_IN_MEMORY, _BATCH_BYTES // width)))
+    return replace(task, ahead=1) if frugal else in_large_batches(task, _IN_MEMORY)
 
 
 def _context(memory: int, batch_rows: int) -> SessionContext:
-    """A session within a memory limit: one side hashed in memory, or both sorted with the disk's help."""
+    """A session within a memory limit: one side hashed in memory, or both sorted with the disk's help.
+
+    Whole numbers that lie close together, as ids do, are looked up in an array of some slots instead of being hashed.
+    """
     in_memory = batch_rows == _IN_MEMORY
     settings = {
         "datafusion.execution.batch_size": str(batch_rows),
         "datafusion.optimizer.prefer_hash_join": str(in_memory).lower(),
         "datafusion.execution.sort_spill_reservation_bytes": str(memory // 32),
         "datafusion.execution.sort_in_place_threshold_bytes": str(memory // 64),
+        "datafusion.execution.perfect_hash_join_small_build_threshold": str(_SLOTS),
+        "datafusion.execution.perfect_hash_join_min_key_density": str(_DENSITY),
     }
     config = SessionConfig(settings).with_target_partitions(1 if in_memory else 2)
     runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(max(memory, LEAST_MEMORY))

@@ -27,6 +27,9 @@ ADDRESS = "__lancepart_address"
 LEAF = "__lancepart_leaf"
 """Where a row stands: its address in a leaf, and the leaf's number in a snapshot."""
 
+_LEAST_ROWS = 1_024
+_BATCH_BYTES = 8 << 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafTask:
@@ -46,6 +49,15 @@ class LeafTask:
     batch_rows: int | None = None
 
 
+def in_large_batches(task: LeafTask, most_rows: int) -> LeafTask:
+    """The same task in batches of a few megabytes, so that there are few; as Lance likes it if the size is unknown."""
+    stats = task.leaf.stats
+    if stats is None:
+        return task
+    width = max(1, stats.bytes // max(1, stats.rows))
+    return replace(task, batch_rows=max(_LEAST_ROWS, min(most_rows, _BATCH_BYTES // width)))
+
+
 def read(task: LeafTask) -> Iterator[Any]:
     """The matching rows of a leaf, in the table's columns, batch by batch."""
     if (begun := _begun(task)) is None:
@@ -57,18 +69,25 @@ def read(task: LeafTask) -> Iterator[Any]:
     shown = _fields(task.metadata, _needed(task, residual))
     names = [name for field in shown if (name := matching.names.get(field_id(field) or 0)) is not None]
     wanted: dict[str, Any] = {"limit": task.limit} if residual is None and task.limit is not None else {}
-    if task.fragments is not None:
-        wanted["fragments"] = leafdata.fragments_of(handle, task.fragments)
-    if task.ahead is not None:
-        wanted["fragment_readahead"] = task.ahead
-    if task.batch_rows is not None:
-        wanted["batch_size"] = task.batch_rows
+    wanted |= _pace(task, handle)
     with storage_errors(f"read the leaf at {task.leaf.location!r}", task.root):
         if not names:
             yield from _without_columns(handle, task, shown, matching, pushed, residual)
             return
         for batch in handle.scanner(columns=names, filter=pushed, **AS_BYTES, **wanted).to_batches():
             yield from _shown(batch, task, shown, matching, residual)
+
+
+def _pace(task: LeafTask, handle: Any) -> dict[str, Any]:
+    """Which fragments Lance reads, and how much at once."""
+    wanted: dict[str, Any] = {}
+    if task.fragments is not None:
+        wanted["fragments"] = leafdata.fragments_of(handle, task.fragments)
+    if task.ahead is not None:
+        wanted["fragment_readahead"] = task.ahead
+    if task.batch_rows is not None:
+        wanted["batch_size"] = task.batch_rows
+    return wanted
 
 
 def matching_addresses(task: LeafTask) -> Any:
@@ -96,9 +115,7 @@ def with_addresses(task: LeafTask) -> Iterator[Any]:
     pushed, residual = _pushed(task, matching)
     shown = _fields(task.metadata, _needed(task, residual))
     names = [name for field in shown if (name := matching.names.get(field_id(field) or 0)) is not None]
-    wanted: dict[str, Any] = {"with_row_address": True, **AS_BYTES}
-    if task.fragments is not None:
-        wanted["fragments"] = leafdata.fragments_of(handle, task.fragments)
+    wanted = {"with_row_address": True, **AS_BYTES, **_pace(task, handle)}
     with storage_errors(f"read the leaf at {task.leaf.location!r}", task.root):
         for batch in handle.scanner(columns=names, filter=pushed, **wanted).to_batches():
             rows = to_table_columns(batch, shown, matching).append_column(ADDRESS, batch.column("_rowaddr"))

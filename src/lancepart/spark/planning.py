@@ -27,6 +27,7 @@ _LEAST_BYTES = 2 << 20
 _MOST_BYTES = 512 << 20
 _MOST_KEYS_A_CORE = 32
 _LEAST_KEYS = 256
+_ROW_BYTES, _COMPRESSED = 32, 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +79,7 @@ class Planned:
     parts: tuple[KeyPart, ...]
     rows: int
     bytes: int
+    held: int = 0
     loose: tuple[tuple[Piece, ...], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -88,6 +90,7 @@ class Planned:
             "partitioning": [part.to_json() for part in self.parts],
             "rows": self.rows,
             "bytes": self.bytes,
+            "held": self.held,
         }
 
 
@@ -122,6 +125,7 @@ def plan(table: PartitionedTable, question: Question) -> Planned:
         parts=parts,
         rows=sum(leaf.stats.rows for leaf in leaves if leaf.stats),
         bytes=_estimated(leaves, scan.schema),
+        held=_held(leaves, scan.schema),
         loose=loose,
     )
 
@@ -181,6 +185,14 @@ def _estimated(leaves: Sequence[Leaf], schema: Any) -> int:
     if None in widths:
         return whole
     return min(whole, sum(each.rows for each in stats) * (8 + sum(width or 0 for width in widths)))
+
+
+def _held(leaves: Sequence[Leaf], schema: Any) -> int:
+    """What the rows would take in memory, each in a row of its own, where texts are not compressed: rather too much."""
+    stats = [leaf.stats for leaf in leaves if leaf.stats]
+    widths = [_width(field.type) for field in schema]
+    fixed = sum(each.rows for each in stats) * (_ROW_BYTES + sum(width or 0 for width in widths))
+    return fixed + (_COMPRESSED * sum(each.bytes for each in stats) if None in widths else 0)
 
 
 def _measured(root: Root, leaves: Sequence[Leaf]) -> tuple[Leaf, ...]:

@@ -8,12 +8,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from lancepart.read.leaf import LEAF, LeafTask, count, read, with_addresses
+from lancepart.read.leaf import LEAF, LeafTask, count, in_large_batches, read, with_addresses
 from lancepart.spark.aggregates import aggregate_schema, aggregated
 from lancepart.spark.planning import Piece, Work
 from lancepart.spark.sides import Given, Plain
 from lancepart.spark.tasks import Handed
 from lancepart.spark.types import arrow_schema, as_spark
+
+_MOST_ROWS = 65_536
 
 
 def run(work: bytes, task: bytes, schema: Any) -> Iterator[Any]:
@@ -50,7 +52,7 @@ def _placed(work: Work, piece: Piece) -> Iterator[Any]:
 
 
 def _task(work: Work, piece: Piece) -> LeafTask:
-    return LeafTask(
+    task = LeafTask(
         root=work.root,
         metadata=work.metadata,
         leaf=piece.leaf,
@@ -59,6 +61,7 @@ def _task(work: Work, piece: Piece) -> LeafTask:
         limit=work.limit,
         fragments=piece.fragments,
     )
+    return in_large_batches(task, _MOST_ROWS)
 
 
 def _limited(batches: Iterator[Any], limit: int | None) -> Iterator[Any]:

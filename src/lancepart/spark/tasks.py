@@ -25,6 +25,7 @@ from lancepart.read.split import sized_pieces, split_groups
 from lancepart.spark.types import arrow_schema, as_spark, spark_schema
 from lancepart.storage.root import Root
 
+_MOST_ROWS = 65_536
 PLAN, COLUMNS = "lancepart.plan", "lancepart.columns"
 _PARALLELISM = ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism")
 
@@ -50,7 +51,7 @@ class Work:
     def batches(self) -> Iterator[Any]:
         """The rows as Spark takes them."""
         for task in self.leaves:
-            for batch in leaf.read(task):
+            for batch in leaf.read(leaf.in_large_batches(task, _MOST_ROWS)):
                 yield as_spark(batch, self.schema)
         memory = self.memory or max(LEAST_MEMORY, default_memory() // (os.cpu_count() or 1))
         for group in self.groups:

@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
@@ -14,11 +15,15 @@ import scala.collection.immutable.Seq;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
-/** {@code spark.sql.extensions}: tells scans whether their query has a use for keys, each of which costs a task. */
+/**
+ * {@code spark.sql.extensions}: tells scans whether their query has a use for keys, each of which costs a task, and Spark
+ * which side of a join is small.
+ */
 public final class Extensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
   @Override
   public BoxedUnit apply(SparkSessionExtensions extensions) {
     extensions.injectPlannerStrategy(session -> new KeysWhereNeeded());
+    extensions.injectPlannerStrategy(session -> new HashedWhereSmall((SparkSession) session));
     return BoxedUnit.UNIT;
   }
 

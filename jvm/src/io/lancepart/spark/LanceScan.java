@@ -93,6 +93,15 @@ final class LanceScan
     }
   }
 
+  boolean hasKeys() {
+    return !streaming && !told("partitioning").isEmpty();
+  }
+
+  /** How many bytes all of its rows would take in memory, at a cautious guess. */
+  long held() {
+    return told("held").asLong();
+  }
+
   private boolean isLoose() {
     return Boolean.TRUE.equals(loose);
   }

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import lancepart as lp
+from tests.spark.test_joins import plan_of
 
 ROWS = 20_000
 START = datetime(2024, 1, 1)
@@ -106,3 +107,19 @@ def test_what_was_planned_here_is_read_in_columns_too(spark: Any, tmp_path: Path
     assert scanned.union(scanned).where("id = 1").count() == 6
     assert table.scan("id > 5").to_spark(spark).collect() == []
     assert "ColumnarToRow" in _run(joined)
+
+
+def test_a_plan_that_is_handed_over_is_not_shown(spark: Any, tmp_path: Path) -> None:
+    root = str(tmp_path / "t")
+    lp.create_table(root, pa.schema([("id", pa.int64())]), ["id"]).append([{"id": n} for n in range(3)])
+    table = lp.open_table(root, storage_options={"aws_secret_access_key": "hush-hush"})
+    frame = table.scan().to_spark(spark)
+
+    shown = "".join(
+        plan_of(frame.where("id = 1").join(frame, "id"), mode) for mode in ("extended", "formatted", "cost")
+    )
+
+    assert frame.count() == 3
+    assert "lancepart.plan" not in shown
+    assert "hush" not in shown
+    assert max(map(len, shown.split())) < 300

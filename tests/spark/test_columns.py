@@ -123,3 +123,13 @@ def test_a_plan_that_is_handed_over_is_not_shown(spark: Any, tmp_path: Path) -> 
     assert "lancepart.plan" not in shown
     assert "hush" not in shown
     assert max(map(len, shown.split())) < 300
+
+
+def test_small_rows_and_large_ones_after_them_arrive_whole(spark: Any, tmp_path: Path) -> None:
+    text = "CASE WHEN id < 15000 THEN cast(id AS string) ELSE repeat(cast(id % 10 AS string), 20000) END AS text"
+    data = spark.range(0, 15_200, 1, 2).selectExpr("id", "cast(id % 2 AS int) AS k", text)
+    for name, schema in (("plain", data), ("bytes", data.selectExpr("*", "cast(text AS binary) AS raw"))):
+        schema.write.format("lancepart").option("partition_by", "k").save(str(tmp_path / name))
+        found = spark.read.format("lancepart").load(str(tmp_path / name))
+
+        assert found.exceptAll(schema).count() == schema.exceptAll(found).count() == 0

@@ -37,7 +37,7 @@ final class LanceWrite implements RequiresDistributionAndOrdering {
 
   @Override
   public BatchWrite toBatch() {
-    return Python.writer(options, question, info, info.schema()).toBatch();
+    return SmallRows.of(Python.writer(options, question, info, info.schema()).toBatch(), info.schema());
   }
 
   /** One batch of a stream: the query's id stays the same over restarts, so that Python knows a batch that comes again. */

@@ -45,7 +45,7 @@ def steps_of(action: str, root: Path, place: Path) -> int:
     program = programs.start("keeping", action, str(place), f"{place}.sign", "")
     output, _ = program.communicate(timeout=programs.PATIENCE)
     assert program.returncode == 0, output[-4000:]
-    return int(output.strip().splitlines()[-1])
+    return int([line for line in output.splitlines() if line.strip().isdigit()][-1])
 
 
 def kill_at(action: str, root: Path, kill: Kill | None, moment: float) -> bool:

@@ -6,9 +6,10 @@ STAMP := $(VENV)/.stamp
 JAR := src/lancepart/spark/jars/lancepart-spark.jar
 JAVA := jvm/build.py $(shell find jvm/src jvm/resources -type f)
 WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint bench torture clean
+.PHONY: help setup demo test test-rest test-all check bench torture clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -35,8 +36,13 @@ check: setup  ## Format, lint, types, direction of imports
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test: check  ## The checks and the tests, of the slowest a fixed sample
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+test: check  ## The checks and the quick tests: every capability at least once
+	$(PYTEST) -m "quick or not slow"
+
+test-rest: setup  ## The tests that `make test` leaves out, but for the long races and kills
+	$(PYTEST) -m "slow and not quick"
+
+test-all: test test-rest  ## Every test but the long races and kills
 
 torture: setup  ## Every test, with the long races and kills
 	LANCEPART_TORTURE=1 $(BIN)/python -m pytest -v

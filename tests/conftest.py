@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from tests.support import s3
 from tests.support.catalogs import Place
 from tests.support.processes import TORTURE
-from tests.support.sample import left_out
+from tests.support.tiers import slow
 
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 settings.register_profile("long", max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
@@ -27,7 +27,7 @@ def s3_server() -> Iterator[s3.Server]:
         yield server
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", slow("s3")])
 def place(request: Any, tmp_path: Path) -> Place:
     """A fresh root, once on the local disk and once on the S3 protocol."""
     if request.param == "local":
@@ -42,9 +42,8 @@ def local(tmp_path: Path) -> Place:
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """Leave the slow tests but a sample of them to long runs."""
+    """Leave the long races and kills to ``make torture``."""
     if TORTURE:
         return
-    doomed = {id(item) for item in left_out(items)}
-    config.hook.pytest_deselected(items=[item for item in items if id(item) in doomed])
-    items[:] = [item for item in items if id(item) not in doomed]
+    config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
+    items[:] = [item for item in items if not item.get_closest_marker("long")]

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.catalogs import Place
 from tests.support.processes import TORTURE, Crew, hire
+from tests.support.tiers import slow
 
 
 class Spot(NamedTuple):
@@ -24,7 +25,7 @@ def crew() -> Iterator[Crew]:
         yield crew
 
 
-@pytest.fixture(params=["local-root", "local-child", "s3-root", *(["s3-child"] if TORTURE else [])])
+@pytest.fixture(params=["local-root", "local-child", slow("s3-root"), *(["s3-child"] if TORTURE else [])])
 def spot(request: Any) -> Spot:
     """In the root, whose tables live in directories named after them, and in a namespace, whose tables do not."""
     kind, level = request.param.split("-")

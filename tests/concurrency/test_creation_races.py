@@ -103,6 +103,7 @@ def test_a_declaration_and_a_creation_of_one_name_end_as_if_one_came_first(
         audit.whole(local)
 
 
+@pytest.mark.quick
 def test_eight_create_different_children_of_one_namespace_and_none_is_lost(crew: Crew, place: Place) -> None:
     prepare(place, ["ns"])
     times = rounds(1 if place.options else 6, 12)

@@ -11,6 +11,7 @@ from tests.concurrency import actions, audit
 from tests.concurrency.conftest import Spot
 from tests.support.catalogs import Place
 from tests.support.processes import CREW, TORTURE, Crew, rounds
+from tests.support.tiers import slow
 
 pytestmark = pytest.mark.torture
 
@@ -37,7 +38,7 @@ def ids_in(place: Place, path: list[str]) -> list[int] | None:
 
 @pytest.mark.parametrize(
     ("place", "managed"),
-    [("local", False), ("local", True), ("s3", False), *([("s3", True)] if TORTURE else [])],
+    [("local", False), ("local", True), slow("s3", False), *([("s3", True)] if TORTURE else [])],
     indirect=["place"],
 )
 @pytest.mark.parametrize("behavior", ["restrict", "cascade"])

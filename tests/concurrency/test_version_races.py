@@ -9,12 +9,13 @@ from lance_namespace import ListTableVersionsRequest
 from tests.concurrency import actions, audit
 from tests.support.catalogs import Place
 from tests.support.processes import CREW, TORTURE, Crew, rounds
+from tests.support.tiers import slow
 
 pytestmark = pytest.mark.torture
 
 VARIANTS = pytest.mark.parametrize(
     ("place", "managed"),
-    [("local", False), ("local", True), ("s3", True), *([("s3", False)] if TORTURE else [])],
+    [("local", False), ("local", True), slow("s3", True), *([("s3", False)] if TORTURE else [])],
     indirect=["place"],
 )
 

@@ -26,6 +26,7 @@ def ids(table: lancedb.table.Table) -> list[int]:
     return sorted(table.to_arrow()["id"].to_pylist())
 
 
+@pytest.mark.quick
 def test_lancedb_reads_and_extends_what_we_wrote(place: Place, database: lancedb.LanceNamespaceDBConnection) -> None:
     catalog = place.catalog()
     catalog.create_namespace(CreateNamespaceRequest(id=["prod"]))

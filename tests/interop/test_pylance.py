@@ -17,9 +17,10 @@ from lance_namespace import (
 
 from lancepart import DirectoryNamespace
 from tests.support.catalogs import Place, rows
+from tests.support.tiers import slow
 
 
-@pytest.fixture(params=["local-root", "local-child", "s3-child"])
+@pytest.fixture(params=["local-root", "local-child", slow("s3-child")])
 def spot(request: Any) -> str:
     """Where a table is: on the disk in the root or in a namespace, or in a namespace on the S3 protocol."""
     return request.param
@@ -106,6 +107,7 @@ def test_tags_point_at_versions(place: Place, catalog: DirectoryNamespace, path:
     assert answer.version == 1
 
 
+@pytest.mark.quick
 def test_rows_are_changed_through_a_handle_that_the_catalog_gave(
     place: Place, catalog: DirectoryNamespace, path: list[str]
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 import lancepart as lp
 from tests.spark.test_joins import plan_of
+from tests.support.tiers import slow
 
 ROWS = 20_000
 START = datetime(2024, 1, 1)
@@ -68,7 +69,7 @@ def _run(frame: Any) -> str:
     return str(frame._jdf.queryExecution().executedPlan().toString())
 
 
-@pytest.mark.parametrize("generated", ["true", "false"])
+@pytest.mark.parametrize("generated", ["true", slow("false")])
 def test_every_value_is_the_one_that_parquet_gives(both: tuple[Any, Any], spark: Any, generated: str) -> None:
     key = "spark.sql.codegen.wholeStage"
     spark.conf.set(key, generated)

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tests.support.pages import DOCS, ON_SPARK, run_page
+from tests.support.tiers import slow
 
 
-@pytest.mark.parametrize("name", sorted(ON_SPARK))
+@pytest.mark.parametrize("name", ["spark.md", *map(slow, sorted(ON_SPARK - {"spark.md"}))])
 def test_the_examples_of_a_page_run(name: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_page(DOCS / name)

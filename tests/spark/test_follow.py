@@ -20,6 +20,7 @@ from tests.support.processes import rounds
 
 pytestmark = [
     pytest.mark.torture,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 

@@ -52,6 +52,7 @@ def test_parquet_goes_on_where_it_was(spark: Any, root: str, tmp_path: Path, mon
     assert (last.parts_before, last.rows) == (4, 0)
 
 
+@pytest.mark.slow
 def test_directories_are_columns(spark: Any, root: str, tmp_path: Path) -> None:
     pq.write_to_dataset(ROWS, tmp_path / "hive", partition_cols=["k"])
     done = lp.spark.import_table(spark, tmp_path / "hive", root, ["k", "bucket(id, 2)"], progress=False)
@@ -60,6 +61,7 @@ def test_directories_are_columns(spark: Any, root: str, tmp_path: Path) -> None:
     assert {(row["id"], row["k"]) for row in found} == {(n, n % 3) for n in range(30)}
 
 
+@pytest.mark.slow
 def test_a_delta_table_as_it_was_when_the_import_began(spark: Any, root: str, tmp_path: Path) -> None:
     delta = pytest.importorskip("deltalake")
     place = str(tmp_path / "delta")
@@ -76,6 +78,7 @@ def test_a_delta_table_as_it_was_when_the_import_began(spark: Any, root: str, tm
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.slow
 def test_an_iceberg_table(spark: Any, root: str, tmp_path: Path) -> None:
     sql = pytest.importorskip("pyiceberg.catalog.sql")
     catalog = sql.SqlCatalog("c", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/warehouse")
@@ -89,6 +92,7 @@ def test_an_iceberg_table(spark: Any, root: str, tmp_path: Path) -> None:
     assert ids(root) == Counter(set(range(30)) - {7})
 
 
+@pytest.mark.slow
 def test_a_view_and_a_dataframe(spark: Any, root: str) -> None:
     frame = spark.createDataFrame(ROWS.to_pylist(), "id long, k int, t string")
     frame.createOrReplaceTempView("to_import")
@@ -100,6 +104,7 @@ def test_a_view_and_a_dataframe(spark: Any, root: str) -> None:
         lp.spark.import_table(spark, frame, root)
 
 
+@pytest.mark.slow
 def test_counts_that_differ_keep_nothing(
     spark: Any, root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,6 +84,7 @@ def test_ingest(run: Any, root: str, files: str, tmp_path: Path) -> None:
     assert "--key" in run("ingest", "--root", root, "--source", files, code=1)["error"]
 
 
+@pytest.mark.slow
 def test_import(run: Any, root: str, files: str) -> None:
     for rows, before in ((20, 0), (0, 2)):
         told = run("import", "--root", root, "--source", files, "--partition-by", "k", "--files-per-commit", "1")
@@ -91,6 +92,7 @@ def test_import(run: Any, root: str, files: str) -> None:
     assert ids(root) == Counter(range(20))
 
 
+@pytest.mark.slow
 def test_upkeep(run: Any, table: lp.PartitionedTable) -> None:
     root, before = table.root, ids(table.root)
     assert run("compact", "--root", root)["changed"] == 2
@@ -104,6 +106,7 @@ def test_upkeep(run: Any, table: lp.PartitionedTable) -> None:
     assert ids(root) == before
 
 
+@pytest.mark.slow
 def test_orphans_of_a_warehouse(run: Any, tmp_path: Path) -> None:
     made = Warehouse.at(tmp_path)
     made.create_namespace(["ns"], {})
@@ -116,12 +119,14 @@ def test_orphans_of_a_warehouse(run: Any, tmp_path: Path) -> None:
     assert not (tmp_path / place).exists()
 
 
+@pytest.mark.slow
 def test_upgrade(run: Any, root: str) -> None:
     lp.create_table(root, SCHEMA, ["k"], layout="hive").append([{"id": 1, "k": 1}])
     assert run("upgrade", "--root", root)["rows"] == 1
     assert run("upgrade", "--root", root)["rows"] == 1
 
 
+@pytest.mark.slow
 def test_a_file_says_what_to_do(run: Any, table: lp.PartitionedTable, tmp_path: Path) -> None:
     config = tmp_path / "job.toml"
     config.write_text(
@@ -134,6 +139,7 @@ def test_a_file_says_what_to_do(run: Any, table: lp.PartitionedTable, tmp_path: 
     assert "nowhere" in run("compact", "--config", str(tmp_path / "nowhere.toml"), code=2)["error"]
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_is_told(run: Any, tmp_path: Path) -> None:
     told = run("compact", "--root", str(tmp_path / "none"), code=1)
     assert (told["ok"], "TableNotFoundError" in told["error"]) == (False, True)
@@ -141,6 +147,7 @@ def test_what_goes_wrong_is_told(run: Any, tmp_path: Path) -> None:
     assert "no age" in run("expire", "--root", "x", "--older-than", "soon", code=1)["error"]
 
 
+@pytest.mark.slow
 def test_as_a_process(table: lp.PartitionedTable) -> None:
     command = [sys.executable, "-m", "lancepart.spark", "compact", "--root", table.root, "--master", "local[1]"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env={**os.environ})

@@ -12,6 +12,7 @@ import pytest
 
 import lancepart as lp
 from tests.spark.test_sweep import rows_of
+from tests.support.tiers import one_in
 
 JOINED = [
     ("b16", "b8", "a.id = b.id"),
@@ -62,7 +63,7 @@ def plan_of(frame: Any, mode: str = "simple") -> str:
     return printed.getvalue()
 
 
-@pytest.mark.parametrize(("left", "right", "on"), JOINED)
+@pytest.mark.parametrize(("left", "right", "on"), one_in(3, JOINED))
 def test_a_join_reads_both_sides_as_they_lie(left: str, right: str, on: str, spark: Any, pairs: dict[str, Any]) -> None:
     frame = spark.sql(query("l", left, "JOIN", right, on))
 
@@ -70,7 +71,7 @@ def test_a_join_reads_both_sides_as_they_lie(left: str, right: str, on: str, spa
     assert rows_of(frame) == rows_of(spark.sql(query("p", left, "JOIN", right, on)))
 
 
-@pytest.mark.parametrize(("left", "right", "on"), SHUFFLED)
+@pytest.mark.parametrize(("left", "right", "on"), one_in(3, SHUFFLED))
 def test_a_join_that_partitions_do_not_serve_is_shuffled(
     left: str, right: str, on: str, spark: Any, pairs: dict[str, Any]
 ) -> None:
@@ -80,7 +81,7 @@ def test_a_join_that_partitions_do_not_serve_is_shuffled(
     assert rows_of(frame) == rows_of(spark.sql(query("p", left, "JOIN", right, on)))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", one_in(3, KINDS))
 @pytest.mark.parametrize(("left", "right", "on"), [("b16", "b8", "a.id = b.id"), ("days", "months", "a.day = b.day")])
 def test_every_kind_of_join(left: str, right: str, on: str, kind: str, spark: Any, pairs: dict[str, Any]) -> None:
     frame = spark.sql(query("l", left, kind, right, on))
@@ -144,7 +145,7 @@ def uneven(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(folder)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", one_in(3, KINDS))
 @pytest.mark.parametrize(("left", "right"), [("large", "small"), ("small", "large")])
 def test_a_side_that_is_much_smaller_is_held_in_memory(
     left: str, right: str, kind: str, spark: Any, uneven: str

@@ -14,7 +14,7 @@ from tests.spark import programs
 from tests.spark.doomed import ROWS
 from tests.support.processes import TORTURE
 
-pytestmark = pytest.mark.torture
+pytestmark = [pytest.mark.torture, pytest.mark.long]
 KILLS = 20 if TORTURE else 1
 
 

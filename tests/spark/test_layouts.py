@@ -10,6 +10,7 @@ import pytest
 
 import lancepart as lp
 from tests.conformance.draft import appendix
+from tests.support.tiers import slow
 
 SCHEMA = pa.schema([("id", pa.int64()), ("country", pa.string()), ("day", pa.date32())])
 DDL = "id long, country string, day date"
@@ -48,6 +49,7 @@ def draft(tmp_path: Path) -> lp.PartitionedTable:
     return lp.open_table(root)
 
 
+@pytest.mark.slow
 def test_a_hive_style_table_reads_as_it_does_here(spark: Any, tree: lp.PartitionedTable) -> None:
     read = spark.read.format("lancepart").load(tree.root)
     assert ids(read) == [1, 2, 3, 4]
@@ -75,6 +77,7 @@ def test_a_hive_style_table_is_written_by_the_same_calls(spark: Any, tree: lp.Pa
     assert not list((Path(tree.root) / "__jobs").glob("*"))
 
 
+@pytest.mark.slow
 def test_what_a_tree_can_not_do_is_said(spark: Any, tree: lp.PartitionedTable) -> None:
     with pytest.raises(Exception, match="idempotency key"):
         frame(spark, [(5, "US", "2024-10-05")]).write.format("lancepart").mode("append").option(
@@ -83,6 +86,7 @@ def test_what_a_tree_can_not_do_is_said(spark: Any, tree: lp.PartitionedTable) -
     assert ids(spark.read.format("lancepart").load(tree.root)) == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_a_draft_is_read_and_written_by_the_same_calls(spark: Any, draft: lp.PartitionedTable) -> None:
     read = spark.read.format("lancepart").load(draft.root)
     before = appendix.ids(draft)
@@ -94,7 +98,7 @@ def test_a_draft_is_read_and_written_by_the_same_calls(spark: Any, draft: lp.Par
     assert ids(spark.read.format("lancepart").load(draft.root)) == sorted([*before, 100, 101])
 
 
-@pytest.mark.parametrize("kind", ["tree", "draft"])
+@pytest.mark.parametrize("kind", ["tree", slow("draft")])
 def test_an_upgrade_on_spark_gives_the_same_rows(spark: Any, kind: str, request: pytest.FixtureRequest) -> None:
     old = request.getfixturevalue(kind)
     before = appendix.ids(old)
@@ -105,6 +109,7 @@ def test_an_upgrade_on_spark_gives_the_same_rows(spark: Any, kind: str, request:
     assert appendix.ids(lp.upgrade(old.root, spark=spark)) == before
 
 
+@pytest.mark.slow
 def test_a_tree_joins_a_table_without_losing_rows(spark: Any, tmp_path: Path) -> None:
     """Their buckets and truncations differ for negative hashes and numbers, so that no key of theirs may be shared."""
     schema = pa.schema([("id", pa.int64()), ("h", pa.string())])

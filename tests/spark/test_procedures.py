@@ -34,6 +34,7 @@ def all_rows() -> Counter[Any]:
     return Counter((number, country) for number in range(3) for country in ("US", "FR"))
 
 
+@pytest.mark.slow
 def test_they_are_listed(sql: Sql) -> None:
     names = [row[-1] for row in sql("SHOW PROCEDURES IN @.system")]
     assert {"compact", "expire", "remove_orphans", "add_partition_field"} < set(names)
@@ -44,6 +45,7 @@ def test_they_are_listed(sql: Sql) -> None:
         sql("CALL @.system.nonsense()")
 
 
+@pytest.mark.slow
 def test_compaction_and_indices(table: Sql) -> None:
     ((changed, skipped, version),) = table(f"CALL @.system.compact({T}, target_rows => 100)")
     assert (changed, skipped, version) == (2, [], table.table("ns", "t").version)
@@ -53,6 +55,7 @@ def test_compaction_and_indices(table: Sql) -> None:
     assert table.rows("@.ns.t") == all_rows()
 
 
+@pytest.mark.slow
 def test_a_call_that_is_only_explained_does_nothing(table: Sql) -> None:
     before = table.table("ns", "t").version
     assert "rollback" in str(table(f"EXPLAIN CALL @.system.rollback({T}, version => '1')"))
@@ -95,6 +98,7 @@ def test_partition_fields_come_and_go(table: Sql) -> None:
     assert table.rows("@.ns.t") == all_rows()
 
 
+@pytest.mark.slow
 def test_names_in_back_ticks_and_with_the_catalog_before_them(sql: Sql) -> None:
     sql("CREATE NAMESPACE @.`we.ird`")
     sql("CREATE TABLE @.`we.ird`.`a``b c` (id BIGINT) PARTITIONED BY (id)")
@@ -132,6 +136,7 @@ def test_what_can_not_be_done_is_said(table: Sql) -> None:
     assert table.rows("@.ns.t") == all_rows()
 
 
+@pytest.mark.slow
 def test_older_layouts_are_upgraded_and_refused_by_the_others(sql: Sql) -> None:
     tree = Sql(sql.spark, sql.root + "_trees")
     trees.write_events(tree.root, namespace=("sales", "events"))
@@ -151,6 +156,7 @@ def test_older_layouts_are_upgraded_and_refused_by_the_others(sql: Sql) -> None:
         made("CALL @.system.upgrade(table => 'ns.none')")
 
 
+@pytest.mark.slow
 def test_a_warehouse_is_swept(table: Sql) -> None:
     bad = "SELECT id, IF(id = 7, raise_error('broken'), 1) AS k FROM range(0, 9, 1, 1)"
     with pytest.raises(Exception, match="broken"):

@@ -33,6 +33,7 @@ def ids(frame: Any) -> list[int]:
     return sorted(row.id for row in frame.collect())
 
 
+@pytest.mark.slow
 def test_a_loaded_relation_stays_at_its_snapshot(spark: Any, root: str) -> None:
     table = lp.create_table(root, SCHEMA, ["country"])
     table.append(rows(1, 2))
@@ -46,6 +47,7 @@ def test_a_loaded_relation_stays_at_its_snapshot(spark: Any, root: str) -> None:
     assert ids(load(spark, root)) == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_versions_tags_and_moments(spark: Any, root: str) -> None:
     table = lp.create_table(root, SCHEMA, ["country"])
     first = table.append(rows(1))
@@ -63,6 +65,7 @@ def test_versions_tags_and_moments(spark: Any, root: str) -> None:
         load(spark, root, version="late")
 
 
+@pytest.mark.slow
 def test_a_missing_table_is_named(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="there is no partitioned table at"):
         load(spark, str(tmp_path / "nothing"))
@@ -70,6 +73,7 @@ def test_a_missing_table_is_named(spark: Any, tmp_path: Path) -> None:
         spark.read.format("lancepart").load()
 
 
+@pytest.mark.slow
 def test_sql_knows_tables_by_their_path(spark: Any, root: str) -> None:
     lp.create_table(root, SCHEMA, ["country"]).append(rows(1, 2))
 
@@ -84,6 +88,7 @@ def test_only_columns_that_are_needed_are_read(spark: Any, root: str) -> None:
     assert "country" not in plan.split("BatchScan")[1].split("]")[0]
 
 
+@pytest.mark.slow
 def test_filters_that_spark_would_answer_alike_are_not_asked_again(spark: Any, root: str) -> None:
     lp.create_table(root, SCHEMA, ["country"]).append(rows(1, 2))
 
@@ -107,6 +112,7 @@ def test_a_limit_reads_no_more_leaves_than_it_takes(spark: Any, root: str) -> No
     assert load(spark, root).limit(2).rdd.getNumPartitions() == 1
 
 
+@pytest.mark.slow
 def test_leaves_share_tasks(spark: Any, root: str) -> None:
     table = lp.create_table(root, SCHEMA, ["country"])
     table.append(pa.concat_tables([rows(number, country=f"c{number}") for number in range(30)]))
@@ -115,6 +121,7 @@ def test_leaves_share_tasks(spark: Any, root: str) -> None:
     assert load(spark, root).groupBy("country").count().count() == 30
 
 
+@pytest.mark.slow
 def test_statistics_are_those_of_what_is_left(spark: Any, root: str) -> None:
     table = lp.create_table(root, SCHEMA, ["country"])
     table.append(rows(*range(100)))
@@ -156,6 +163,7 @@ def test_a_table_without_transactions_reads_too(spark: Any, root: str) -> None:
     assert load(spark, root).count() == 3
 
 
+@pytest.mark.slow
 def test_an_empty_table_reads_as_nothing(spark: Any, root: str) -> None:
     lp.create_table(root, SCHEMA, ["country"])
 
@@ -165,6 +173,7 @@ def test_an_empty_table_reads_as_nothing(spark: Any, root: str) -> None:
     assert load(spark, root).selectExpr("max(id)", "count(*)").collect()[0][:] == (None, 0)
 
 
+@pytest.mark.slow
 def test_columns_that_came_and_went(spark: Any, root: str) -> None:
     table = lp.create_table(root, SCHEMA, ["country"])
     table.append(rows(1))
@@ -180,6 +189,7 @@ def test_columns_that_came_and_went(spark: Any, root: str) -> None:
     assert frame.where("more IS NULL AND land = 'US'").count() == 1
 
 
+@pytest.mark.slow
 def test_names_that_need_quotes(spark: Any, root: str) -> None:
     schema = pa.schema([("a.b", pa.int64()), ("it's", pa.string()), ("Größe", pa.int32())])
     table = lp.create_table(root, schema, ["truncate(`a.b`, 10)"])
@@ -194,6 +204,7 @@ def test_names_that_need_quotes(spark: Any, root: str) -> None:
     assert "Exchange" not in plan_of(joined)
 
 
+@pytest.mark.slow
 def test_credentials_are_not_shown(spark: Any, root: str) -> None:
     lp.create_table(root, SCHEMA, ["country"]).append(rows(1, 2))
     frame = load(spark, root, **{"storage.aws_secret_access_key": "hush-hush"})
@@ -209,6 +220,7 @@ def test_credentials_are_not_shown(spark: Any, root: str) -> None:
     assert "hush" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_frame_and_its_cache_agree(spark: Any, root: str) -> None:
     table = lp.create_table(root, SCHEMA, ["country"])
     table.append(rows(1, 2))

@@ -66,6 +66,7 @@ def test_a_warehouse_on_an_object_store_takes_statements(spark: Any, place: Plac
     assert spark.sql(f"SHOW TABLES IN {name}.ns").collect() == []
 
 
+@pytest.mark.slow
 def test_no_secret_is_shown(spark: Any, place: Place) -> None:
     rows(spark, 0, 3).write.format("lancepart").options(**spelled(place)).option("partition_by", "k").save(place.root)
     frame = spark.read.format("lancepart").options(**spelled(place)).load(place.root)

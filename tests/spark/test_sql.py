@@ -12,8 +12,10 @@ import pytest
 
 import lancepart as lp
 from tests.spark.warehouse import BY, COLUMNS, PARQUET, Sql
+from tests.support.tiers import one_in
 
 
+@pytest.mark.slow
 def test_namespaces_come_are_described_and_go(sql: Sql) -> None:
     sql("CREATE NAMESPACE @.ns.deeper COMMENT 'a comment' WITH PROPERTIES (team = 'data')")
     sql("CREATE NAMESPACE IF NOT EXISTS @.ns")
@@ -34,6 +36,7 @@ def test_namespaces_come_are_described_and_go(sql: Sql) -> None:
         sql("DESCRIBE NAMESPACE @.nowhere")
 
 
+@pytest.mark.slow
 def test_a_table_is_one_table_to_sql_and_a_valid_catalog_to_others(pair: Sql) -> None:
     sql = pair
     assert sql("SHOW TABLES IN @.ns") == [("ns", "t", False)]
@@ -47,6 +50,7 @@ def test_a_table_is_one_table_to_sql_and_a_valid_catalog_to_others(pair: Sql) ->
     assert list(listed) == ["t"]
 
 
+@pytest.mark.slow
 def test_describe_and_show_create(sql: Sql) -> None:
     sql(
         f"CREATE TABLE @.ns.t ({COLUMNS}) USING lancepart PARTITIONED BY ({BY}) COMMENT 'facts' TBLPROPERTIES (a = 'b')"
@@ -83,6 +87,7 @@ def test_dynamic_overwrite_replaces_the_partitions_that_rows_touch(sql: Sql) -> 
     assert sql.rows("@.ns.t") == Counter([(4, "US"), (2, "FR"), (3, None), (5, "JP")])
 
 
+@pytest.mark.slow
 def test_create_as_select_is_there_when_all_its_rows_are(sql: Sql) -> None:
     select = "SELECT id, id % 3 AS k FROM range(30)"
     sql(f"CREATE TABLE @.ns.t PARTITIONED BY (k) AS {select}")
@@ -108,6 +113,7 @@ def test_replace_as_select_keeps_the_old_until_the_new_is_there(sql: Sql) -> Non
         sql("REPLACE TABLE @.ns.other PARTITIONED BY (id) AS SELECT 1 AS id")
 
 
+@pytest.mark.slow
 def test_what_a_table_needs_is_said(sql: Sql) -> None:
     with pytest.raises(Exception, match="PARTITIONED BY"):
         sql("CREATE TABLE @.ns.t (id BIGINT)")
@@ -160,7 +166,7 @@ AFTERWARDS = {
 }
 
 
-@pytest.mark.parametrize("name", STATEMENTS)
+@pytest.mark.parametrize("name", one_in(3, STATEMENTS))
 def test_rows_that_others_change_meanwhile_are_a_conflict_and_not_lost(sql: Sql, name: str) -> None:
     sql("CREATE TABLE @.ns.t (id BIGINT, country STRING, x INT) PARTITIONED BY (country)")
     table = sql.table("ns", "t")

@@ -48,6 +48,7 @@ def test_columns_change_by_name_and_rows_stay(sql: Sql) -> None:
         sql("ALTER TABLE @.ns.t ALTER COLUMN a DROP NOT NULL")
 
 
+@pytest.mark.slow
 def test_columns_keep_their_comments(sql: Sql) -> None:
     sql("CREATE TABLE @.ns.t (id INT COMMENT 'it''s one', k STRING COMMENT 'by it') PARTITIONED BY (k)")
     sql("INSERT INTO @.ns.t VALUES (1, 'a')")
@@ -68,6 +69,7 @@ def test_columns_keep_their_comments(sql: Sql) -> None:
     assert sql.table("ns", "t").schema.field("l").metadata == {b"comment": b"changed"}
 
 
+@pytest.mark.slow
 def test_rename_table(pair: Sql) -> None:
     pair("CREATE NAMESPACE @.other")
     rows = pair.rows("@.ns.t")
@@ -94,6 +96,7 @@ def test_the_past_and_what_a_table_is_made_of(pair: Sql) -> None:
     assert pair("SELECT operation FROM @.ns.t.snapshots ORDER BY version DESC LIMIT 1") == [("delete",)]
 
 
+@pytest.mark.slow
 def test_show_partitions(sql: Sql) -> None:
     sql("CREATE TABLE @.ns.t (id BIGINT, country STRING, d DATE) PARTITIONED BY (country, years(d))")
     sql("INSERT INTO @.ns.t VALUES (1, 'US', DATE '2025-01-01'), (2, 'US', DATE '2026-01-01'), (3, NULL, NULL)")
@@ -104,6 +107,7 @@ def test_show_partitions(sql: Sql) -> None:
         sql("ALTER TABLE @.ns.t ADD PARTITION (country = 'JP', d_year = '2027')")
 
 
+@pytest.mark.slow
 def test_plain_lance_tables_are_read(sql: Sql) -> None:
     rows = pa.table({"id": list(range(100)), "t": [f"row {n}" for n in range(100)]})
     lance.write_dataset(rows, f"{sql.root}/plain.lance", max_rows_per_file=30)
@@ -116,6 +120,7 @@ def test_plain_lance_tables_are_read(sql: Sql) -> None:
     assert sql("SHOW TABLES IN @") == []
 
 
+@pytest.mark.slow
 def test_storage_options_are_passed_on_and_not_shown(sql: Sql) -> None:
     sql.spark.conf.set("spark.sql.catalog.secretive", "io.lancepart.spark.LanceCatalog")
     sql.spark.conf.set("spark.sql.catalog.secretive.warehouse", sql.root)

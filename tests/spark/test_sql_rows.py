@@ -43,6 +43,7 @@ def test_update_rewrites_the_rows_that_match(table: Sql) -> None:
     check(table, {n: (country, 7) for n, (country, _) in model.items()})
 
 
+@pytest.mark.slow
 def test_deletes_that_are_no_filter(table: Sql) -> None:
     table("DELETE FROM @.ns.t WHERE id % 7 = 3 AND country = 'US'")
     model = {n: row for n, row in ROWS.items() if not (n % 7 == 3 and row[0] == "US")}
@@ -52,6 +53,7 @@ def test_deletes_that_are_no_filter(table: Sql) -> None:
     check(table, {n: row for n, row in model.items() if n not in {1, 2, 3, 4}})
 
 
+@pytest.mark.slow
 def test_a_row_that_two_match_is_deleted_once(table: Sql) -> None:
     twice = "SELECT id DIV 2 AS id FROM range(8)"
     table(f"MERGE INTO @.ns.t t USING ({twice}) s ON t.id = s.id WHEN MATCHED THEN DELETE")
@@ -59,6 +61,7 @@ def test_a_row_that_two_match_is_deleted_once(table: Sql) -> None:
     assert last(table)["rows_deleted"] == 4
 
 
+@pytest.mark.slow
 def test_a_statement_that_changes_no_row_makes_no_commit(table: Sql) -> None:
     before = table.table("ns", "t").version
     table("UPDATE @.ns.t SET x = 0 WHERE x % 10 = 3")
@@ -88,6 +91,7 @@ def test_merge(table: Sql) -> None:
     assert last(table)["operation"] == "merge"
 
 
+@pytest.mark.slow
 def test_a_row_that_two_match_is_refused_and_nothing_changes(table: Sql) -> None:
     twice = "SELECT 1 AS id FROM range(2)"
     with pytest.raises(Exception, match=r"(?i)merge.*cardinality"):
@@ -97,6 +101,7 @@ def test_a_row_that_two_match_is_refused_and_nothing_changes(table: Sql) -> None
     check(table, ROWS)
 
 
+@pytest.mark.slow
 def test_weak_tables_say_what_to_call(sql: Sql) -> None:
     sql("CREATE TABLE @.ns.t (id BIGINT) PARTITIONED BY (bucket(2, id)) TBLPROPERTIES (transactions = 'weak')")
     with pytest.raises(Exception, match=r"table\.update"):

@@ -97,6 +97,7 @@ def test_a_sink_that_is_started_again_writes_each_batch_once(lines: Lines, table
     assert ids(table.root) == Counter([1, 2, 3, 4, 5])
 
 
+@pytest.mark.slow
 def test_a_batch_without_rows_is_recorded_too(lines: Lines, table: lp.PartitionedTable) -> None:
     lines.send(rows(1), rows(2))
     nothing = lines.frame().where("id = 2")
@@ -106,6 +107,7 @@ def test_a_batch_without_rows_is_recorded_too(lines: Lines, table: lp.Partitione
     assert [(row.metadata or {})["sequence"] for row in keys] == [1]
 
 
+@pytest.mark.slow
 def test_a_batch_whose_commit_failed_comes_again(
     lines: Lines, table: lp.PartitionedTable, spark: Any, tmp_path: Path
 ) -> None:
@@ -130,12 +132,14 @@ def test_a_batch_whose_commit_failed_comes_again(
     assert ids(table.root) == Counter([1, 2, 3])
 
 
+@pytest.mark.slow
 def test_a_stream_makes_its_table(lines: Lines, root: str) -> None:
     lines.send(rows(1, 2), rows(3))
     lines.run(lines.frame().writeStream.format("lancepart").option("path", root), partition_by="k")
     assert ids(root) == Counter([1, 2, 3])
 
 
+@pytest.mark.slow
 def test_complete_mode_replaces_the_table(lines: Lines, root: str) -> None:
     made = lp.create_table(root, pa.schema([("k", pa.int32()), ("n", pa.int64())]), ["k"])
     counted = lines.frame().groupBy("k").count().selectExpr("k", "count AS n")
@@ -145,6 +149,7 @@ def test_complete_mode_replaces_the_table(lines: Lines, root: str) -> None:
     assert sorted(made.scan().to_arrow().to_pylist(), key=lambda row: row["k"]) == [{"k": 1, "n": 2}, {"k": 2, "n": 1}]
 
 
+@pytest.mark.slow
 def test_batches_are_upserted_once(lines: Lines, table: lp.PartitionedTable) -> None:
     upsert = lp.spark.upsert_batches(table, on=["id"])
     lines.send(rows(1, 2, t="old"), rows(2, 3, t="new"))
@@ -214,6 +219,7 @@ def test_a_source_gives_what_is_there_and_then_what_comes(
     ]
 
 
+@pytest.mark.slow
 def test_all_changes_with_their_snapshots(spark: Any, table: lp.PartitionedTable, tmp_path: Path) -> None:
     first = table.append(rows(1, 2, 3))
     follower = Follower(spark, table.root, tmp_path / "at", readChangeFeed="true")
@@ -238,6 +244,7 @@ def test_all_changes_with_their_snapshots(spark: Any, table: lp.PartitionedTable
         spark.read.format("lancepart").option("readChangeFeed", "true").load(table.root).collect()
 
 
+@pytest.mark.slow
 def test_a_limit_a_trigger_and_a_deletion_that_stops_the_query(
     spark: Any, table: lp.PartitionedTable, tmp_path: Path
 ) -> None:

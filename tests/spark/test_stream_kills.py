@@ -19,7 +19,7 @@ import lancepart as lp
 from tests.spark import programs
 from tests.support.processes import rounds
 
-pytestmark = pytest.mark.torture
+pytestmark = [pytest.mark.torture, pytest.mark.long]
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32()), ("t", pa.string())])
 BACKLOG = 3

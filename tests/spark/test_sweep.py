@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.tiers import one_in
+
 QUERIES = [
     "SELECT * FROM {types}",
     "SELECT id, text FROM {types} WHERE id = 7",
@@ -91,7 +93,7 @@ def rows_of(frame: Any) -> Counter[str]:
     return Counter(repr(tuple(row)) for row in frame.collect())
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("query", one_in(6, QUERIES))
 def test_a_query_gives_the_rows_that_it_gives_over_parquet(query: str, spark: Any, pairs: dict[str, Any]) -> None:
     ours, theirs = (query.format(**{name: f"{side}_{name}" for name in pairs}) for side in "lp")
 

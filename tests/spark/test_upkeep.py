@@ -35,6 +35,7 @@ def fragments(table: lp.PartitionedTable) -> list[int]:
     return [each["fragments"] for each in table.inspect.partitions().to_pylist() if each["rows"]]
 
 
+@pytest.mark.slow
 def test_compaction_is_one_commit(spark: Any, table: lp.PartitionedTable) -> None:
     before, commits = content(table), table.inspect.snapshots().num_rows
     report = table.maintenance.compact(spark=spark)
@@ -46,6 +47,7 @@ def test_compaction_is_one_commit(spark: Any, table: lp.PartitionedTable) -> Non
     assert_whole(table)
 
 
+@pytest.mark.slow
 def test_a_partition_that_another_writer_changes_is_left_out(
     spark: Any, table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,6 +66,7 @@ def test_a_partition_that_another_writer_changes_is_left_out(
     assert_whole(table)
 
 
+@pytest.mark.slow
 def test_indices_are_built_by_the_executors(spark: Any, table: lp.PartitionedTable) -> None:
     report = table.maintenance.create_index("x", "BTREE", spark=spark)
     assert report.changed == 3

@@ -23,6 +23,7 @@ from tests.transactions.tables import assert_whole, content, data
 
 pytestmark = [
     pytest.mark.torture,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 

@@ -11,6 +11,7 @@ import pytest
 
 import lancepart as lp
 from lancepart.errors import InvalidInputError, TableSchemaValidationError
+from tests.support.tiers import slow
 
 ROWS = [(number, number % 3, f"row {number}") for number in range(30)]
 DDL = "id long, k int, t string"
@@ -46,18 +47,20 @@ def test_a_new_root_becomes_a_table(spark: Any, root: str) -> None:
     assert len(made.inspect.snapshots().filter(pa.compute.equal(made.inspect.snapshots()["operation"], "append"))) == 1
 
 
-@pytest.mark.parametrize("mode", ["append", "overwrite"])
+@pytest.mark.parametrize("mode", ["append", slow("overwrite")])
 def test_other_modes_make_a_table_too(spark: Any, root: str, mode: str) -> None:
     save(frame(spark), root, mode, partition_by="truncate(t, 5)")
     assert content(root) == Counter(ROWS)
 
 
+@pytest.mark.slow
 def test_partition_columns_in_sparks_own_way(spark: Any, root: str) -> None:
     frame(spark).write.format("lancepart").partitionBy("k").save(root)
     assert content(root) == Counter(ROWS)
     assert [field.field_id for field in lp.open_table(root).spec.fields] == ["k"]
 
 
+@pytest.mark.slow
 def test_without_a_partitioning_no_table_is_made(spark: Any, root: str) -> None:
     with pytest.raises(Exception, match="partition_by"):
         save(frame(spark), root, "errorifexists")
@@ -71,6 +74,7 @@ def test_append_adds_in_one_commit(spark: Any, table: lp.PartitionedTable) -> No
     assert table.inspect.snapshots().num_rows == before + 1
 
 
+@pytest.mark.slow
 def test_errorifexists_and_ignore(spark: Any, table: lp.PartitionedTable) -> None:
     with pytest.raises(Exception, match="already exists"):
         save(frame(spark), table.root, "errorifexists", partition_by="k")
@@ -83,7 +87,7 @@ def test_overwrite_replaces_the_whole_table(spark: Any, table: lp.PartitionedTab
     assert content(table.root) == Counter([(1, 1, "x")])
 
 
-@pytest.mark.parametrize("by", ["option", "conf"])
+@pytest.mark.parametrize("by", ["option", slow("conf")])
 def test_overwrite_dynamically(spark: Any, table: lp.PartitionedTable, by: str) -> None:
     new = [(500, 1, "new"), (501, 7, "new")]
     if by == "option":
@@ -97,6 +101,7 @@ def test_overwrite_dynamically(spark: Any, table: lp.PartitionedTable, by: str) 
     assert content(table.root) == Counter([*(row for row in ROWS if row[1] != 1), *new])
 
 
+@pytest.mark.slow
 def test_overwrite_what_a_filter_matches(spark: Any, table: lp.PartitionedTable) -> None:
     save(frame(spark, [(3, 0, "three")]), table.root, "overwrite", replaceWhere="id <= 10")
     assert content(table.root) == Counter([*(row for row in ROWS if row[0] > 10), (3, 0, "three")])
@@ -116,6 +121,7 @@ def test_the_second_writer_api(spark: Any, table: lp.PartitionedTable) -> None:
     assert content(table.root) == Counter([*kept, (40, 2, "d"), (41, 1, "e"), (0, 0, "zero")])
 
 
+@pytest.mark.slow
 def test_a_job_run_again_commits_once(spark: Any, table: lp.PartitionedTable) -> None:
     for _ in range(2):
         save(frame(spark, [(100, 1, "a")]), table.root, "append", idempotency_key="job 7")
@@ -132,7 +138,7 @@ def test_rows_brought_together_make_fewer_files(spark: Any, root: str) -> None:
     assert content(root) == Counter(ROWS)
 
 
-@pytest.mark.parametrize("distribution", ["auto", "none", "hash"])
+@pytest.mark.parametrize("distribution", ["auto", slow("none"), slow("hash")])
 def test_a_table_takes_a_dataframe(spark: Any, table: lp.PartitionedTable, distribution: str) -> None:
     version = table.append(frame(spark, [(100, 1, "a"), (101, 9, "b")], 4), distribution=distribution)
     assert version == table.version
@@ -168,6 +174,7 @@ def test_a_transaction_takes_dataframes_and_reads_them(spark: Any, table: lp.Par
     assert content(table.root) == Counter([*ROWS, (101, 8, "b"), (100, 8, "c")])
 
 
+@pytest.mark.slow
 def test_a_task_that_fails_leaves_nothing(spark: Any, table: lp.PartitionedTable) -> None:
     bad = frame(spark).selectExpr("id", "k", "IF(id = 29, raise_error('broken'), t) AS t")
     before = table.version
@@ -189,6 +196,7 @@ def test_columns_that_do_not_fit_are_refused(spark: Any, table: lp.PartitionedTa
     assert content(table.root) == Counter(ROWS)
 
 
+@pytest.mark.slow
 def test_types_that_spark_lacks_are_checked_on_the_way_in(spark: Any, root: str) -> None:
     schema = pa.schema(
         [
@@ -212,6 +220,7 @@ def test_types_that_spark_lacks_are_checked_on_the_way_in(spark: Any, root: str)
     assert made.scan().count() == 2
 
 
+@pytest.mark.slow
 def test_others_write_while_a_job_runs(spark: Any, table: lp.PartitionedTable) -> None:
     """An embedded writer and compaction commit between a job's plan and its commit."""
     from lancepart.commit import staged

@@ -38,6 +38,7 @@ EXPECTED: dict[str, list[Row]] = {
 }
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("mode", EXPECTED)
 def test_tasks_write_and_one_commit_publishes(place: Place, mode: str) -> None:
     table = make(place, OLD)

@@ -258,6 +258,7 @@ def test_create_table_version_management_is_a_root_property_of_v2(v1: Client, v2
     assert v2.manifest_rows() == {}
 
 
+@pytest.mark.quick
 def test_create_table_version_is_what_pylance_calls_to_commit(managed: Client) -> None:
     options = {"namespace_client": managed.namespace, "table_id": ["users"]}
     options["storage_options"] = managed.place.storage_options

@@ -93,6 +93,7 @@ def test_drop_table_v2_step_1_the_manifest_says_where_the_table_is(v2: Client) -
     assert any(path.startswith("users.lance/") for path in v2.storage.files())
 
 
+@pytest.mark.quick
 def test_drop_table_v2_step_2_then_3_the_row_goes_before_the_directory(anywhere: Client) -> None:
     anywhere.create_namespace("prod")
     anywhere.create("prod", "users")

@@ -2,11 +2,14 @@
 
 import re
 
+import pytest
+
 from lancepart.errors import NamespaceNotFoundError, TableNotFoundError, UnsupportedOperationError
 from tests.conformance.catalog.client import Client, refused, write_plainly
 from tests.support.catalogs import Place, rows
 
 
+@pytest.mark.quick
 def test_compatibility_is_the_default_and_serves_v1_and_v2_tables_at_once(anywhere: Client) -> None:
     write_plainly(anywhere.place, "old.lance")
     anywhere.create_namespace("ns")

@@ -44,6 +44,7 @@ def content(table: lp.PartitionedTable) -> list[tuple[Any, ...]]:
     return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
 
 
+@pytest.mark.quick
 def test_every_verb_returns_none_and_does_what_it_says(table: lp.PartitionedTable) -> None:
     assert table.append([{"id": 5, "day": NEXT, "country": "DE", "x": 5}]) is None
     assert table.delete("country = 'US' AND x < 2") is None

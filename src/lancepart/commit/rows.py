@@ -22,25 +22,28 @@ if TYPE_CHECKING:
 
 FENCE = "lancepart.fence"
 OLDEST = "lancepart.oldest"
+LOCATION = "location"
+_LOOKED_UP = 4
 
 
 def of_works(transaction: Transaction, snapshot: Snapshot, works: Sequence[Work]) -> Change:
     """Everything that a commit writes, apart from its fence."""
     fresh = [work for work in works if work.is_new]
     inserts = missing_namespaces(snapshot, transaction.spec, fresh)
+    numbers = last_numbers(snapshot, [work.object_id for work in fresh])
     updates = []
     for work in works:
-        more, changed = _of_work(transaction, snapshot, work)
+        more, changed = _of_work(transaction, work, numbers)
         inserts += more
         updates += changed
     return Change(inserts=tuple(inserts), updates=tuple(updates))
 
 
-def _of_work(transaction: Transaction, snapshot: Snapshot, work: Work) -> tuple[list[Row], list[Update]]:
-    """For one leaf: its row points at the new version, and a row of its own records that version."""
+def _of_work(transaction: Transaction, work: Work, numbers: Mapping[str, int]) -> tuple[list[Row], list[Update]]:
+    """For one leaf: its row points at the new version, and a row of its own records that version and its place."""
     if transaction.metadata.layout == DRAFT:
         return _of_draft_work(transaction, work)
-    number = (work.leaf.number if work.leaf is not None else _last_number(snapshot, work.object_id)) + 1
+    number = (work.leaf.number if work.leaf is not None else numbers.get(work.object_id, 0)) + 1
     stats = {"rows": work.stats.rows, "bytes": work.stats.bytes, "fragments": work.stats.fragments}
     record = Row(
         object_id=f"{work.object_id}${number}",
@@ -50,6 +53,7 @@ def _of_work(transaction: Transaction, snapshot: Snapshot, work: Work) -> tuple[
             "added": work.added,
             "deleted": work.deleted,
             "change": transaction.metadata.change,
+            LOCATION: work.location,
             **({"moved": work.moved} if work.moved else {}),
             **stats,
         },
@@ -71,10 +75,20 @@ def _of_draft_work(transaction: Transaction, work: Work) -> tuple[list[Row], lis
     return [], [Update(object_id=work.object_id, values=pointer)]
 
 
-def _last_number(snapshot: Snapshot, identifier: str) -> int:
-    """The highest number that a leaf of this name ever had: numbers never start again."""
-    numbers = [int(item.rsplit("$", 1)[-1]) for item in snapshot.ids(identifier, TABLE_VERSION)]
-    return max(numbers, default=0)
+def last_numbers(snapshot: Snapshot, identifiers: Sequence[str]) -> dict[str, int]:
+    """The highest number that leaves of some names ever had, if any: numbers never start again.
+
+    Few names are looked up one by one, many by one look at all versions there are.
+    """
+    wanted = set(identifiers)
+    parents = sorted(wanted) if len(wanted) <= _LOOKED_UP else [""]
+    highest: dict[str, int] = {}
+    for parent in parents:
+        for item in snapshot.ids(parent, TABLE_VERSION):
+            owner, _, tail = item.rpartition("$")
+            if owner in wanted and tail.isdigit():
+                highest[owner] = max(int(tail), highest.get(owner, 0))
+    return highest
 
 
 def of_weak_leaf(transaction: Transaction, snapshot: Snapshot, work: Work) -> Change:

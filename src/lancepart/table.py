@@ -18,6 +18,7 @@ from lancepart.commit.transaction import SNAPSHOT, Transaction
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create, evolution, opening
 from lancepart.layout.hivetree import TreeManifest
+from lancepart.layout.layouts import refuse_past
 from lancepart.layout.metadata import HIVE, MANIFEST, STRONG, WEAK, TableMetadata
 from lancepart.maintain import upgrade as upgrades
 from lancepart.maintain.changes import changes as find_changes
@@ -77,11 +78,29 @@ def open_table(
     Whichever layout it has; ``namespace`` is the path of a Hive-style table inside a larger catalog.
     """
     manifest = opening.find(Root.parse(root, storage_options), namespace)
-    if version is not None and isinstance(manifest, TreeManifest):
-        raise UnsupportedOperationError("a Hive-style table has no snapshots: open it without a version")
-    table = PartitionedTable(manifest, version=history.resolve(manifest, version))
+    table = PartitionedTable(manifest, version=_past(manifest, version))
     _ = table.metadata
     return table
+
+
+def open_pinned(
+    root: str | os.PathLike[str], version: int, *, storage_options: Mapping[str, str] | None = None
+) -> PartitionedTable:
+    """Open a table at the version that a plan was made at; one without snapshots as it is now."""
+    manifest = opening.find(Root.parse(root, storage_options))
+    known = None if isinstance(manifest, TreeManifest) else history.resolve(manifest, version)
+    return PartitionedTable(manifest, version=known)
+
+
+def _past(manifest: Manifest, version: int | str | datetime | None) -> int | None:
+    """The snapshot that a user names, if the table can still be read as it was then."""
+    if version is None:
+        return None
+    if isinstance(manifest, TreeManifest):
+        refuse_past(manifest.snapshot())
+    found = history.resolve(manifest, version)
+    refuse_past(manifest.snapshot(found))
+    return found
 
 
 def upgrade(
@@ -146,7 +165,8 @@ class PartitionedTable:
     @property
     def tags(self) -> Tags:
         """Names for snapshots."""
-        self._refuse_tree("tags")
+        if self.metadata.transactions != STRONG:
+            refuse_past(self._manifest.snapshot(self._version))
         return Tags(self._manifest)
 
     @property
@@ -251,7 +271,7 @@ class PartitionedTable:
 
         ``version`` reads an older snapshot: its number, a tag, or a moment.
         """
-        wanted = self._version if version is None else history.resolve(self._manifest, version)
+        wanted = self._version if version is None else _past(self._manifest, version)
         snapshot = self._manifest.snapshot(wanted)
         metadata = create.load(self._manifest, snapshot)
         return Scan.of(self._manifest.root, snapshot, metadata, where, columns, limit)

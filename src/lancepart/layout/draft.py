@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lancepart.errors import InvalidTableStateError
+from lancepart.errors import InvalidTableStateError, UnsupportedOperationError
 from lancepart.layout import leaves
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import READ_BRANCH, READ_TAG, READ_VERSION, WEAK, TableMetadata
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage import refs
+from lancepart.storage.rows import TABLE
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import MissingError
 
@@ -21,7 +22,7 @@ def draft_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: T
     Where a row names nothing, and the manifest has the columns at all, the latest version is looked up now, so that
     a scan reads one version however long it takes and a commit knows what it started from.
     """
-    plain = leaves.as_leaves(snapshot, spec, rows, replace(metadata, transactions=WEAK))
+    plain = leaves.manifest_leaves(snapshot, spec, rows, replace(metadata, transactions=WEAK))
     if metadata.transactions == WEAK:
         return plain
     told = [_column(rows, name) for name in (READ_VERSION.name, READ_BRANCH.name, READ_TAG.name)]
@@ -50,3 +51,15 @@ def _pointed(snapshot: Snapshot, leaf: Leaf, version: int | None, branch: str | 
         raise InvalidTableStateError(f"leaf {leaf.object_id!r} can't be read: its files are gone ({error})") from None
     location = refs.branch_location(leaf.location, branch)
     return replace(leaf, location=location, read_version=version, branch=branch)
+
+
+def refuse_unpinned(snapshot: Snapshot) -> None:
+    """Refuse time travel to a snapshot in which a leaf's row names no version, so that it is read at its latest."""
+    known = snapshot.schema.names if snapshot.schema is not None else ()
+    unnamed = [f"{field.name} IS NULL" for field in (READ_VERSION, READ_TAG) if field.name in known]
+    found = snapshot.scan(" AND ".join([f"object_type = '{TABLE}'", *unnamed]), columns=["object_id"], limit=1)
+    if found is not None and found.num_rows:
+        raise UnsupportedOperationError(
+            f"snapshot {snapshot.version} can't be read: leaf {found['object_id'][0].as_py()!r} of the 'draft' layout "
+            "names no read_version there; use the table without a version, or lancepart.upgrade"
+        )

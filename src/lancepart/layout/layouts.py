@@ -5,12 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from lancepart.errors import UnsupportedOperationError
 from lancepart.layout import leaves
 from lancepart.layout.columns import Matching
-from lancepart.layout.draft import draft_leaves
+from lancepart.layout.draft import draft_leaves, refuse_unpinned
 from lancepart.layout.hivetree import TreeSnapshot, tree_leaves
 from lancepart.layout.leaves import Leaf
-from lancepart.layout.metadata import DRAFT, HIVE, MANIFEST, READ_VERSION, TableMetadata, is_draft, read_metadata
+from lancepart.layout.metadata import (
+    DRAFT,
+    HIVE,
+    MANIFEST,
+    READ_VERSION,
+    STRONG,
+    TableMetadata,
+    is_draft,
+    read_metadata,
+)
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage.leafdata import LeafShape
 from lancepart.storage.snapshot import Snapshot
@@ -35,6 +45,9 @@ class Layout(Protocol):
     def matching(self, shape: LeafShape, metadata: TableMetadata, leaf: Leaf) -> Matching:
         """Which of a leaf's columns stand for which of the table's."""
 
+    def refuse_past(self, snapshot: Snapshot, metadata: TableMetadata) -> None:
+        """Refuse to read a snapshot other than the latest where the leaves of it can't be told any more."""
+
 
 @dataclass(frozen=True, slots=True)
 class ManifestLayout:
@@ -53,11 +66,19 @@ class ManifestLayout:
 
     def leaves(self, snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
         """At the versions that ``table_version`` rows name."""
-        return leaves.as_leaves(snapshot, spec, rows, metadata)
+        return leaves.manifest_leaves(snapshot, spec, rows, metadata)
 
     def matching(self, shape: LeafShape, metadata: TableMetadata, leaf: Leaf) -> Matching:
         """By field id."""
         return Matching.of(shape.schema, shape.native_ids)
+
+    def refuse_past(self, snapshot: Snapshot, metadata: TableMetadata) -> None:
+        """With weak transactions leaves are always read at their latest."""
+        if metadata.transactions != STRONG:
+            raise UnsupportedOperationError(
+                "time travel and tags need a table with transactions='strong', and this one has 'weak', whose leaves "
+                "are always read at their latest: use it without a version"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +90,11 @@ class DraftLayout(ManifestLayout):
     def leaves(self, snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
         """At what ``read_version``, ``read_branch`` and ``read_tag`` say."""
         return draft_leaves(snapshot, spec, rows, metadata)
+
+    def refuse_past(self, snapshot: Snapshot, metadata: TableMetadata) -> None:
+        """A leaf whose row names no version is read at its latest."""
+        ManifestLayout.refuse_past(self, snapshot, metadata)
+        refuse_unpinned(snapshot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +118,12 @@ class HiveLayout:
     def matching(self, shape: LeafShape, metadata: TableMetadata, leaf: Leaf) -> Matching:
         """By name, with the columns that the path holds."""
         return Matching.by_name(shape.schema, metadata.schema, dict(leaf.constants))
+
+    def refuse_past(self, snapshot: Snapshot, metadata: TableMetadata) -> None:
+        """There are no snapshots."""
+        raise UnsupportedOperationError(
+            "a Hive-style table has no snapshots: use it without a version; lancepart.upgrade makes a table that has"
+        )
 
 
 LAYOUTS: dict[str, Layout] = {MANIFEST: ManifestLayout(), DRAFT: DraftLayout(), HIVE: HiveLayout()}
@@ -117,6 +149,12 @@ def as_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: Tabl
 def match(shape: LeafShape, metadata: TableMetadata, leaf: Leaf) -> Matching:
     """Which of a leaf's columns stand for which of the table's, whichever layout the table has."""
     return LAYOUTS[metadata.layout].matching(shape, metadata, leaf)
+
+
+def refuse_past(snapshot: Snapshot) -> None:
+    """Refuse time travel to a snapshot, whichever layout the table has, if what is read would be of another time."""
+    layout = layout_of(snapshot)
+    layout.refuse_past(snapshot, layout.load(snapshot))
 
 
 def _tree(snapshot: Snapshot) -> TreeSnapshot:

@@ -74,8 +74,8 @@ def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, wh
     return found.filter(pc.and_(mine, depth))
 
 
-def as_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
-    """Rows of leaves as values, each at the version that a reader must read."""
+def manifest_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
+    """Rows of the current layout as leaves, each at the version that its ``table_version`` rows name."""
     details = _details(rows)
     versions = _read_versions(snapshot, rows, details, metadata)
     columns = [rows.column(name) for name in names_of(spec)]

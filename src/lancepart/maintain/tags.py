@@ -5,6 +5,7 @@ from __future__ import annotations
 from lancepart.commit import rows
 from lancepart.errors import TableVersionNotFoundError
 from lancepart.layout import create
+from lancepart.layout.layouts import refuse_past
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
 
@@ -17,6 +18,7 @@ class Tags:
 
     def create(self, name: str, version: int) -> None:
         """Name a snapshot; a named one does not expire."""
+        refuse_past(history.at(self._manifest, version))
         protected = version in self.list().values()
         history.create_tag(self._manifest, name, version)
         snapshot = self._manifest.snapshot()

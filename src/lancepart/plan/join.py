@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lancepart.errors import UnsupportedOperationError
-from lancepart.layout.leaves import Leaf, as_leaves
+from lancepart.layout.layouts import as_leaves
+from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.keys import value_keys, value_texts
 from lancepart.model.predicate import Predicate

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancepart.model.hivefunctions import Hash, Unknown
 from lancepart.model.joinkeys import hash_alike
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.transforms import Bucket, Identity, Transform, Truncate, is_numeric_truncate
@@ -71,8 +72,8 @@ def offers(spec: PartitionSpec, positions: Mapping[int, int], keys: Sequence[Joi
 
 
 def offer(field: PartitionField, positions: Mapping[int, int]) -> Share | None:
-    """A partition field as a function of join keys, if it is over nothing else."""
-    if not set(field.source_ids) <= positions.keys():
+    """A partition field as a function of join keys, if it is known, and over nothing else."""
+    if isinstance(field.transform, Unknown) or not set(field.source_ids) <= positions.keys():
         return None
     places = tuple(positions[source] for source in field.source_ids)
     given = None if field.expression is None else field.result_type
@@ -82,7 +83,7 @@ def offer(field: PartitionField, positions: Mapping[int, int]) -> Share | None:
 def _agrees(share: Share, keys: Sequence[JoinKey]) -> bool:
     """Whether equal keys give equal values though the two columns' types differ."""
     own = [keys[place] for place in share.keys]
-    if share.expression is not None:
+    if share.expression is not None or isinstance(share.transform, Hash):
         return all(key.is_uniform for key in own)
     return not isinstance(share.transform, Bucket) or all(hash_alike(key.left_type, key.right_type) for key in own)
 

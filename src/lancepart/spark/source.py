@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableNotFoundError, UnsupportedOperationError
-from lancepart.layout.metadata import HIVE
 from lancepart.maintain.changes import CHANGE
 from lancepart.spark import statements
 from lancepart.spark.describe import answering, only, partitions_of, told_of
@@ -19,7 +18,7 @@ from lancepart.spark.filters import predicate_of
 from lancepart.spark.planning import Planned, Question, plan
 from lancepart.spark.tasks import PLAN, handed
 from lancepart.spark.types import spark_schema
-from lancepart.table import PartitionedTable, open_table
+from lancepart.table import PartitionedTable, open_pinned, open_table
 
 QUESTION = "lancepart.question"
 FEED = "readChangeFeed"
@@ -128,9 +127,7 @@ def _open(options: Options, version: int | None = None) -> PartitionedTable:
     root, storage = location(options)
     if version is None:
         return open_table(root, version=_wanted(options), storage_options=storage)
-    table = open_table(root, storage_options=storage)
-    has_snapshots = table.metadata.layout != HIVE
-    return open_table(root, version=version, storage_options=storage) if has_snapshots else table
+    return open_pinned(root, version, storage_options=storage)
 
 
 def _wanted(options: Options) -> int | str | datetime | None:

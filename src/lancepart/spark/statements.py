@@ -26,7 +26,7 @@ from lancepart.spark import altering, procedures, sides
 from lancepart.spark.describe import answering, only, told_of
 from lancepart.spark.types import arrow_schema, commented, spark_schema
 from lancepart.spark.warehouse import Entry, Warehouse
-from lancepart.table import PartitionedTable, create_table, open_table
+from lancepart.table import PartitionedTable, create_table, open_pinned, open_table
 
 Options = Mapping[str, str]
 Question = Mapping[str, Any]
@@ -146,7 +146,8 @@ def plan_side(options: Options, question: Question) -> tuple[Any, sides.Plan]:
         schema = sides.open_plain(root, question["location"], question["version"]).schema
         plan = sides.plan_plain(root, question)
     else:
-        table = _opened(warehouse, question["location"], {"version": str(question["version"])})
+        place = root.uri_of(question["location"])
+        table = open_pinned(place, int(question["version"]), storage_options=dict(root.storage_options))
         schema = sides.inspected(table, question["kind"]).schema
         plan = sides.plan_inspected(table, question)
     names = list(question["columns"]) or [schema.names[0]]
@@ -164,7 +165,7 @@ def _opened(warehouse: Warehouse, location: str, question: Question) -> Partitio
         wanted = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=question["timestamp"])
     options = dict(root.storage_options)
     table = open_table(root.uri_of(location), version=wanted, storage_options=options)
-    return open_table(root.uri_of(location), version=table.version, storage_options=options)
+    return open_pinned(root.uri_of(location), table.version, storage_options=options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

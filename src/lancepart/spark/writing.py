@@ -30,7 +30,7 @@ from lancepart.storage import leafdata
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
-from lancepart.table import PartitionedTable, create_table, open_table
+from lancepart.table import PartitionedTable, create_table, open_pinned, open_table
 from lancepart.write.conform import check
 
 Options = Mapping[str, str]
@@ -158,7 +158,7 @@ def plan(options: Options, schema: Any, overwrite: bool) -> Writing | RowWriting
 def _rows(options: Options, question: Mapping[str, Any], schema: Any) -> RowWriting:
     """What Spark made of the rows that a scan read: the same snapshot, and the same filter."""
     root, storage = location(options)
-    table = open_table(root, version=question["version"], storage_options=storage)
+    table = open_pinned(root, question["version"], storage_options=storage)
     if table.metadata.layout == HIVE or table.metadata.transactions != STRONG:
         raise UnsupportedOperationError(
             f"{question['command'].upper()} in SQL needs a table with strong transactions: use table.update, "

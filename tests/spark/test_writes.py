@@ -53,6 +53,26 @@ def test_other_modes_make_a_table_too(spark: Any, root: str, mode: str) -> None:
     assert content(root) == Counter(ROWS)
 
 
+@pytest.mark.parametrize("by", ["k", pytest.param("bucket(id, 3)", marks=pytest.mark.slow)])
+def test_decimals_of_all_kinds(spark: Any, root: str, by: str) -> None:
+    """Spark's buffers lie at multiples of 8 bytes, and Lance wants decimals at multiples of 16."""
+    rows = spark.range(6).selectExpr(
+        "id",
+        "1 AS k",
+        "CAST(id AS DECIMAL(7, 2)) AS a",
+        "CAST(IF(id = 2, NULL, id) AS DECIMAL(38, 4)) AS b",
+        "array(CAST(id AS DECIMAL(7, 2))) AS c",
+        "struct(id AS x, CAST(id AS DECIMAL(7, 2)) AS y) AS d",
+        "map('m', CAST(id AS DECIMAL(7, 2))) AS e",
+        "make_dt_interval(0, 0, 0, id) AS f",
+    )
+    for tasks in (1, 2):
+        save(rows.coalesce(1) if tasks == 1 else rows.repartition(tasks), root, "append", partition_by=by)
+
+    found = spark.read.format("lancepart").load(root)
+    assert Counter(map(str, found.collect())) == Counter(map(str, rows.collect() * 2))
+
+
 @pytest.mark.slow
 def test_partition_columns_in_sparks_own_way(spark: Any, root: str) -> None:
     frame(spark).write.format("lancepart").partitionBy("k").save(root)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from lance.fragment import write_fragments
 
 from lancepart.errors import InvalidInputError, LanceNamespaceError
+from lancepart.storage.alignment import aligned
 from lancepart.storage.files import Files
 from lancepart.storage.root import Root
 from lancepart.storage.translate import ConflictError, ExistsError, MissingError, storage_errors
@@ -48,7 +49,7 @@ def create_dataset(
     uri, options = uri or root.uri_of(location), _options(root)
     action = f"create the table at {location!r}"
     with storage_errors(action, root):
-        written = write_fragments(data, uri, mode="create", return_transaction=True, storage_options=options)
+        written = write_fragments(aligned(data), uri, mode="create", return_transaction=True, storage_options=options)
     try:
         with storage_errors(action, root):
             return lance.LanceDataset.commit(
@@ -93,7 +94,9 @@ def _discard(root: Root, location: str, written: Any) -> None:
 def overwrite_dataset(root: Root, location: str, data: pa.RecordBatchReader) -> lance.LanceDataset:
     """Write new data over a table in one commit."""
     with storage_errors(f"write the table at {location!r}", root):
-        return lance.write_dataset(data, root.uri_of(location), mode="overwrite", storage_options=_options(root))
+        return lance.write_dataset(
+            aligned(data), root.uri_of(location), mode="overwrite", storage_options=_options(root)
+        )
 
 
 def overwrite_managed(
@@ -102,7 +105,11 @@ def overwrite_managed(
     """Write new data over a table whose versions the namespace keeps."""
     with storage_errors(f"write the table {'$'.join(path)!r}", root):
         return lance.write_dataset(
-            data, namespace_client=namespace, table_id=list(path), mode="overwrite", storage_options=_options(root)
+            aligned(data),
+            namespace_client=namespace,
+            table_id=list(path),
+            mode="overwrite",
+            storage_options=_options(root),
         )
 
 
@@ -112,8 +119,8 @@ def read_ipc(body: bytes | None) -> pa.RecordBatchReader:
         raise InvalidInputError("the request has no data: send an Arrow IPC stream")
     try:
         if body[:6] == b"ARROW1":
-            return pa.ipc.open_file(pa.py_buffer(body)).read_all().to_reader()
-        return pa.ipc.open_stream(pa.py_buffer(body)).read_all().to_reader()
+            return aligned(pa.ipc.open_file(pa.py_buffer(body)).read_all()).to_reader()
+        return aligned(pa.ipc.open_stream(pa.py_buffer(body)).read_all()).to_reader()
     except (pa.ArrowInvalid, OSError) as error:
         raise InvalidInputError(f"the request's data is not an Arrow IPC stream: {error}") from None
 

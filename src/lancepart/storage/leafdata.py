@@ -14,6 +14,7 @@ from lance.fragment import write_fragments
 from lance.optimize import Compaction, CompactionOptions
 from lance.schema import LanceSchema
 
+from lancepart.storage.alignment import aligned
 from lancepart.storage.root import Root
 from lancepart.storage.translate import ConflictError, storage_errors
 
@@ -47,10 +48,10 @@ def stage(root: Root, location: str, rows: pa.Table, *, base: int | str | None) 
     with storage_errors(f"write rows to {location!r}", root):
         uri, options = root.uri_of(location), _options(root)
         if base is None:
-            items = write_fragments(rows, uri, schema=rows.schema, mode="overwrite", storage_options=options)
+            items = write_fragments(aligned(rows), uri, schema=rows.schema, mode="overwrite", storage_options=options)
         else:
             target = lance.dataset(uri, version=base if base != "latest" else None, storage_options=options)
-            items = write_fragments(rows, target, schema=rows.schema, storage_options=options)
+            items = write_fragments(aligned(rows), target, schema=rows.schema, storage_options=options)
     return Fragments(location=location, items=tuple(items))
 
 
@@ -84,7 +85,7 @@ def rewrite(root: Root, location: str, rows: pa.RecordBatchReader, *, base: int 
     """Make a version whose rows and schema replace those of another."""
     with storage_errors(f"rewrite the leaf at {location!r}", root):
         uri, options = root.uri_of(location), _options(root)
-        items = write_fragments(rows, uri, schema=rows.schema, mode="overwrite", storage_options=options)
+        items = write_fragments(aligned(rows), uri, schema=rows.schema, mode="overwrite", storage_options=options)
     operation = lance.LanceOperation.Overwrite(rows.schema, list(items))
     return _commit(root, location, operation, base), Fragments(location=location, items=tuple(items))
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from lancepart.errors import LanceNamespaceError
+from lancepart.format.names import partition_column
 from lancepart.model import draft
 from lancepart.model.keys import value_texts
 from lancepart.model.spec import PartitionSpec
@@ -30,7 +31,7 @@ def runtime_properties(snapshot: Snapshot, path: Sequence[str]) -> Mapping[str, 
     if len(path) - 2 >= len(fields):
         return {}
     field = fields[len(path) - 2]
-    column = f"partition_field_{field.field_id}"
+    column = partition_column(field.field_id)
     if snapshot.schema is None or column not in snapshot.schema.names:
         return {}
     found = snapshot.scan(f"object_id = {literal('$'.join(path))}", columns=[column])

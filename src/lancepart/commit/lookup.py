@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lancepart.format.names import DATASET, partition_column
+from lancepart.format.records import Stats
 from lancepart.layout.layouts import as_leaves, candidates
-from lancepart.layout.leaves import DATASET, Leaf, Stats, partition_column
+from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import HIVE, TableMetadata
 from lancepart.model.ids import object_id, partition_name
 from lancepart.model.quoting import quote_identifier, quote_literal

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from lancepart.errors import CommitConflictError, InvalidInputError
-from lancepart.storage.rows import TABLE_VERSION, Change, Row, Update, dump_metadata, now
+from lancepart.format.names import ONCE
+from lancepart.format.records import KeyRecord, Signature
+from lancepart.format.rows import now
+from lancepart.storage.rows import Change, Update
 from lancepart.storage.snapshot import Snapshot
-
-_OWNER = "lancepart.once"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +32,7 @@ class Once:
     @property
     def object_id(self) -> str:
         """The id of the key's row."""
-        return f"{_OWNER}${hashlib.sha256(self.key.encode()).hexdigest()[:32]}$1"
+        return f"{ONCE}${hashlib.sha256(self.key.encode()).hexdigest()[:32]}$1"
 
     @property
     def _all(self) -> tuple[Once, ...]:
@@ -42,7 +41,7 @@ class Once:
     def recorded(self, snapshot: Snapshot) -> int | None:
         """The last sequence number that was committed under the key."""
         row = snapshot.row(self.object_id)
-        return None if row is None else int((row.metadata or {}).get("sequence", 0))
+        return None if row is None else KeyRecord.from_row(row).sequence
 
     def is_done(self, snapshot: Snapshot) -> bool:
         """Whether a commit has the key already."""
@@ -53,23 +52,31 @@ class Once:
             raise CommitConflictError(f"another writer has committed some of the keys beside {self.key!r}, not all")
         return done[0]
 
-    def written(self, snapshot: Snapshot, details: Mapping[str, Any]) -> Change:
+    def written(self, snapshot: Snapshot, signature: Signature) -> Change:
         """The change that records it."""
         change = Change()
         for each in self._all:
-            metadata = {"key": each.key, "sequence": each.sequence, **details}
-            if snapshot.row(each.object_id) is not None:
-                update = Update(object_id=each.object_id, values={"metadata": dump_metadata(metadata)})
+            before = snapshot.row(each.object_id)
+            record = KeyRecord(
+                object_id=each.object_id,
+                key=each.key,
+                sequence=each.sequence,
+                signature=signature,
+                others={} if before is None else KeyRecord.from_row(before).others,
+                created_at=now(),
+            )
+            row = record.to_row()
+            if before is not None:
+                update = Update(object_id=each.object_id, values={"metadata": row.value("metadata")})
                 change += Change(updates=(update,))
             else:
-                row = Row(object_id=each.object_id, object_type=TABLE_VERSION, metadata=metadata, created_at=now())
                 change += Change(inserts=(row,))
         return change
 
 
 def is_key(object_id: str) -> bool:
     """Whether a row of the manifest is that of a key."""
-    return object_id.startswith(f"{_OWNER}$")
+    return object_id.startswith(f"{ONCE}$")
 
 
 class AlreadyDoneError(Exception):

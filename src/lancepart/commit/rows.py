@@ -9,68 +9,86 @@ from typing import TYPE_CHECKING, Any
 
 from lancepart.commit.work import Work
 from lancepart.errors import TableVersionNotFoundError
-from lancepart.layout.leaves import partition_column
-from lancepart.layout.metadata import DRAFT, READ_BRANCH, READ_TAG, READ_VERSION, TableMetadata
+from lancepart.format.names import (
+    FENCE,
+    NAMESPACE,
+    OLDEST,
+    READ_BRANCH,
+    READ_TAG,
+    READ_VERSION,
+    TABLE_VERSION,
+    partition_column,
+    split_version_id,
+)
+from lancepart.format.records import LeafRecord, VersionRecord
+from lancepart.format.rows import Row, dump_metadata, now
+from lancepart.layout.metadata import DRAFT, TableMetadata
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.rows import NAMESPACE, TABLE, TABLE_VERSION, Change, Row, Update, dump_metadata, now
+from lancepart.storage.rows import Change, Update
 from lancepart.storage.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from lancepart.commit.transaction import Transaction
 
-FENCE = "lancepart.fence"
-OLDEST = "lancepart.oldest"
-LOCATION = "location"
 _LOOKED_UP = 4
 
 
 def of_works(transaction: Transaction, snapshot: Snapshot, works: Sequence[Work]) -> Change:
     """Everything that a commit writes, apart from its fence."""
     fresh = [work for work in works if work.is_new]
+    snapshot.rows(work.object_id for work in works if work.leaf is not None)
     inserts = missing_namespaces(snapshot, transaction.spec, fresh)
     numbers = last_numbers(snapshot, [work.object_id for work in fresh])
     updates = []
     for work in works:
-        more, changed = _of_work(transaction, work, numbers)
+        more, changed = _of_work(transaction, snapshot, work, numbers)
         inserts += more
         updates += changed
     return Change(inserts=tuple(inserts), updates=tuple(updates))
 
 
-def _of_work(transaction: Transaction, work: Work, numbers: Mapping[str, int]) -> tuple[list[Row], list[Update]]:
+def _of_work(
+    transaction: Transaction, snapshot: Snapshot, work: Work, numbers: Mapping[str, int]
+) -> tuple[list[Row], list[Update]]:
     """For one leaf: its row points at the new version, and a row of its own records that version and its place."""
     if transaction.metadata.layout == DRAFT:
         return _of_draft_work(transaction, work)
     number = (work.leaf.number if work.leaf is not None else numbers.get(work.object_id, 0)) + 1
-    stats = {"rows": work.stats.rows, "bytes": work.stats.bytes, "fragments": work.stats.fragments}
-    record = Row(
-        object_id=f"{work.object_id}${number}",
-        object_type=TABLE_VERSION,
-        metadata={
-            **transaction.signature,
-            "added": work.added,
-            "deleted": work.deleted,
-            "change": transaction.metadata.change,
-            LOCATION: work.location,
-            **({"moved": work.moved} if work.moved else {}),
-            **stats,
-        },
+    version = VersionRecord(
+        leaf=work.object_id,
+        number=number,
+        read_version=work.head,
+        location=work.location,
+        signature=transaction.signature,
+        added=work.added,
+        deleted=work.deleted,
+        change=transaction.metadata.change,
+        moved=work.moved,
+        stats=work.stats,
         created_at=now(),
-        columns={READ_VERSION.name: work.head},
-    )
-    details = {"n": number, **stats}
+    ).to_row()
     if work.leaf is None:
-        return [leaf_row(transaction.spec, work, details, work.head), record], []
-    values = {READ_VERSION.name: work.head, "metadata": dump_metadata(details)}
-    return [record], [Update(object_id=work.object_id, values=values)]
+        record = replace(new_leaf(transaction.spec, work), read_version=work.head, number=number, stats=work.stats)
+        return [record.to_row(), version], []
+    before = snapshot.row(work.object_id)
+    kept = {} if before is None else LeafRecord.from_row(before).others
+    leaf = LeafRecord(
+        object_id=work.object_id,
+        location=work.location,
+        read_version=work.head,
+        number=number,
+        stats=work.stats,
+        others=kept,
+    )
+    return [version], [Update(object_id=work.object_id, values=leaf.to_values())]
 
 
 def _of_draft_work(transaction: Transaction, work: Work) -> tuple[list[Row], list[Update]]:
     """For one leaf of the draft: its row's read columns, and nothing else."""
     if work.leaf is None:
-        return [leaf_row(transaction.spec, work, {}, work.head)], []
+        return [replace(new_leaf(transaction.spec, work), read_version=work.head).to_row()], []
     pointer = {READ_VERSION.name: work.head, READ_BRANCH.name: work.leaf.branch, READ_TAG.name: None}
     return [], [Update(object_id=work.object_id, values=pointer)]
 
@@ -85,16 +103,16 @@ def last_numbers(snapshot: Snapshot, identifiers: Sequence[str]) -> dict[str, in
     highest: dict[str, int] = {}
     for parent in parents:
         for item in snapshot.ids(parent, TABLE_VERSION):
-            owner, _, tail = item.rpartition("$")
-            if owner in wanted and tail.isdigit():
-                highest[owner] = max(int(tail), highest.get(owner, 0))
+            named = split_version_id(item)
+            if named is not None and named[0] in wanted:
+                highest[named[0]] = max(named[1], highest.get(named[0], 0))
     return highest
 
 
 def of_weak_leaf(transaction: Transaction, snapshot: Snapshot, work: Work) -> Change:
     """What makes a new leaf known in weak mode."""
     missing = missing_namespaces(snapshot, transaction.spec, [work])
-    return Change(inserts=(*missing, leaf_row(transaction.spec, work, {})))
+    return Change(inserts=(*missing, new_leaf(transaction.spec, work).to_row()))
 
 
 def missing_namespaces(snapshot: Snapshot, spec: PartitionSpec, works: Sequence[Work]) -> list[Row]:
@@ -111,18 +129,13 @@ def missing_namespaces(snapshot: Snapshot, spec: PartitionSpec, works: Sequence[
     return [row for identifier, row in wanted.items() if identifier not in present]
 
 
-def leaf_row(spec: PartitionSpec, work: Work, metadata: Mapping[str, Any], version: int | None = None) -> Row:
-    """The row of a new leaf."""
-    columns = _columns(spec, work, len(spec.fields))
-    if version is not None:
-        columns = {**columns, READ_VERSION.name: version}
-    return Row(
+def new_leaf(spec: PartitionSpec, work: Work) -> LeafRecord:
+    """The record of a new leaf, of which no version is published yet."""
+    return LeafRecord(
         object_id=work.object_id,
-        object_type=TABLE,
         location=work.location,
-        metadata=metadata,
+        values=_columns(spec, work, len(spec.fields)),
         created_at=now(),
-        columns=columns,
     )
 
 

@@ -17,9 +17,11 @@ from lancepart.commit.parts import APPEND, OVERWRITE, UPSERT, WHERE, Job, adopt
 from lancepart.commit.reads import Read, refuse_changed
 from lancepart.commit.work import StaleReadError, Work
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
+from lancepart.format.names import FENCE
+from lancepart.format.records import Signature, Stats
 from lancepart.layout import create
 from lancepart.layout.layouts import as_leaves
-from lancepart.layout.leaves import Leaf, Stats
+from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import MANIFEST, STRONG, TableMetadata
 from lancepart.model.ids import leaf_location
 from lancepart.model.predicate import Is, Not, Predicate
@@ -71,9 +73,9 @@ class Transaction:
         return self.metadata.transactions != STRONG
 
     @property
-    def signature(self) -> dict[str, str]:
+    def signature(self) -> Signature:
         """What each of the transaction's rows says of it: by this it is recognised."""
-        return {"transaction": self.id, "operation": self.operation, "by": self.user}
+        return Signature(transaction=self.id, operation=self.operation, by=self.user)
 
     @property
     def spec(self) -> PartitionSpec:
@@ -292,7 +294,7 @@ class Transaction:
         change = rows.of_works(self, snapshot, changed)
         binding = self.isolation == SERIALIZABLE or any(read.binding for read in self.reads) or self.needs is not None
         if self.fenced or binding or any(work.is_new for work in changed):
-            change = rows.with_mark(change, snapshot, self.metadata, {rows.FENCE: self.id})
+            change = rows.with_mark(change, snapshot, self.metadata, {FENCE: self.id})
         if self.once is not None:
             change += self.once.written(snapshot, self.signature)
         mine = {work.object_id for work in changed}

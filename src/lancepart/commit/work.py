@@ -13,8 +13,9 @@ import pyarrow as pa
 from lancepart.commit.keys import KeyIndex
 from lancepart.commit.leaves import prepared, stage_new_rows
 from lancepart.errors import CommitConflictError
+from lancepart.format.records import Stats
 from lancepart.layout.columns import AS_BYTES, Matching, to_leaf_columns, to_table_columns
-from lancepart.layout.leaves import Leaf, Stats
+from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.storage import leafdata
 from lancepart.storage.leafdata import Difference, Fragments, LeafShape

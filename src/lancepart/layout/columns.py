@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancepart.format.names import LEAF_ID
 from lancepart.layout.evolution import widens
 from lancepart.layout.metadata import map_children, without_ids
 from lancepart.model.schema import COMMENT, FIELD_ID, field_id
 from lancepart.storage.leafdata import BLOBS_AS_BYTES
 
-LEAF_ID = "lancepart:field_id"
 BLOB_TYPE = "lance.blob.v2"
 AS_BYTES = {"blob_handling": BLOBS_AS_BYTES}
 _BLOB_MARK = b"lance-encoding:blob"

@@ -12,11 +12,10 @@ from lancepart.errors import (
     InvalidInputError,
     TableAlreadyExistsError,
 )
+from lancepart.format.names import READ_VERSION, partition_column
 from lancepart.layout.hive import is_hive
 from lancepart.layout.layouts import layout_of
-from lancepart.layout.leaves import partition_column
 from lancepart.layout.metadata import (
-    READ_VERSION,
     STRONG,
     WEAK,
     TableMetadata,

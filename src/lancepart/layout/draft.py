@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 from lancepart.errors import InvalidTableStateError, UnsupportedOperationError
+from lancepart.format.names import READ_BRANCH, READ_TAG, READ_VERSION, TABLE
 from lancepart.layout import leaves
 from lancepart.layout.leaves import Leaf
-from lancepart.layout.metadata import READ_BRANCH, READ_TAG, READ_VERSION, WEAK, TableMetadata
+from lancepart.layout.metadata import WEAK, TableMetadata
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage import refs
-from lancepart.storage.rows import TABLE
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import MissingError
 

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.errors import InvalidTableStateError, TableNotFoundError
+from lancepart.format.names import partition_column
 from lancepart.layout import hive
 from lancepart.layout.hivebare import inferred
-from lancepart.layout.leaves import Leaf, partition_column
+from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model import hivepath
 from lancepart.model.hivefunctions import FloorBucket, Hash, Unknown

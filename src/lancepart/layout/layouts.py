@@ -6,21 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from lancepart.errors import UnsupportedOperationError
+from lancepart.format.names import READ_VERSION
 from lancepart.layout import leaves
 from lancepart.layout.columns import Matching
 from lancepart.layout.draft import draft_leaves, refuse_unpinned
 from lancepart.layout.hivetree import TreeSnapshot, tree_leaves
 from lancepart.layout.leaves import Leaf
-from lancepart.layout.metadata import (
-    DRAFT,
-    HIVE,
-    MANIFEST,
-    READ_VERSION,
-    STRONG,
-    TableMetadata,
-    is_draft,
-    read_metadata,
-)
+from lancepart.layout.metadata import DRAFT, HIVE, MANIFEST, STRONG, TableMetadata, is_draft, read_metadata
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage.leafdata import LeafShape
 from lancepart.storage.snapshot import Snapshot

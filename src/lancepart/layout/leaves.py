@@ -5,30 +5,34 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.errors import InvalidTableStateError
-from lancepart.layout.metadata import READ_BRANCH, READ_TAG, READ_VERSION, TableMetadata
+from lancepart.format.names import (
+    DATASET,
+    READ_BRANCH,
+    READ_TAG,
+    READ_VERSION,
+    TABLE,
+    TABLE_VERSION,
+    partition_column,
+    split_version_id,
+    version_id,
+)
+from lancepart.format.records import Stats, leaf_facts, told_rows
+from lancepart.format.rows import parse_metadata
+from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.model.keys import value_keys, value_texts
 from lancepart.model.quoting import quote_identifier
 from lancepart.model.spec import PartitionSpec
-from lancepart.storage.rows import TABLE, TABLE_VERSION, parse_metadata
-from lancepart.storage.snapshot import Snapshot
+from lancepart.storage.snapshot import Snapshot, literals
 
-DATASET = "dataset"
+Facts = tuple[int, int | None, Stats | None]
 _LOOKED_UP = 2_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
-    """How much a leaf holds."""
-
-    rows: int
-    bytes: int
-    fragments: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +55,6 @@ class Leaf:
     branch: str | None = None
 
 
-def partition_column(field_id: str) -> str:
-    """The manifest's column for a partition field."""
-    return f"partition_field_{field_id}"
-
-
 def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False) -> Any:
     """The rows of one spec version's leaves that a filter over partition columns leaves in.
 
@@ -76,14 +75,14 @@ def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, wh
 
 def manifest_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
     """Rows of the current layout as leaves, each at the version that its ``table_version`` rows name."""
-    details = _details(rows)
-    versions = _read_versions(snapshot, rows, details, metadata)
+    facts = [leaf_facts(told) for told in _details(rows)]
+    versions = _read_versions(snapshot, rows, facts, metadata)
     columns = [rows.column(name) for name in names_of(spec)]
     leaves = []
-    for object_id, location, told, key, own in zip(
+    for object_id, location, (_, _, stats), key, own in zip(
         rows.column("object_id").to_pylist(),
         rows.column("location").to_pylist(),
-        details,
+        facts,
         zip(*map(value_keys, columns), strict=True),
         zip(*map(value_texts, columns), strict=True),
         strict=True,
@@ -100,7 +99,7 @@ def manifest_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata
                 values=own,
                 read_version=version,
                 number=number,
-                stats=_stats(told) if trusted else None,
+                stats=stats if trusted else None,
             )
         )
     return tuple(leaves)
@@ -119,36 +118,49 @@ def _details(rows: Any) -> list[Mapping[str, Any]]:
     return [parse_metadata(key, text) or {} for key, text in zip(ids, texts, strict=True)]
 
 
-def _stats(details: Mapping[str, Any]) -> Stats | None:
-    try:
-        return Stats(rows=int(details["rows"]), bytes=int(details["bytes"]), fragments=int(details["fragments"]))
-    except KeyError:
-        return None
-
-
 def _read_versions(
-    snapshot: Snapshot, rows: Any, details: Sequence[Mapping[str, Any]], metadata: TableMetadata
+    snapshot: Snapshot, rows: Any, facts: Sequence[Facts], metadata: TableMetadata
 ) -> dict[str, tuple[int, int | None, bool]]:
     """For each leaf its newest number, the version that stands for, and whether the row's statistics are of that one.
 
     The highest ``table_version`` row is the truth; the table's own row says the same faster, unless another writer
     moved only the former.
     """
-    if metadata.transactions != "strong":
+    if metadata.transactions != STRONG:
         return {}
     ids = rows.column("object_id").to_pylist()
     pointers = (
         rows.column(READ_VERSION.name).to_pylist() if READ_VERSION.name in rows.schema.names else [None] * len(ids)
     )
-    numbers = [int(told.get("n", 0)) for told in details]
-    known = {key: (n, version, True) for key, n, version in zip(ids, numbers, pointers, strict=True)}
+    numbers = [number for number, _, _ in facts]
+    untold = [number and measured is None for number, measured, _ in facts]
+    recorded = _recorded(snapshot, dict(compress(zip(ids, numbers, strict=True), untold)))
+    known = {
+        key: (number, version, version == (recorded.get(key) if measured is None else measured))
+        for key, (number, measured, _), version in zip(ids, facts, pointers, strict=True)
+    }
     newer = _newer(snapshot, dict(zip(ids, numbers, strict=True)))
     return known | {key: (n, version, False) for key, (n, version) in newer.items()}
 
 
+def _recorded(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, int | None]:
+    """The version that a leaf's number stands for by its ``table_version`` row.
+
+    By it the statistics of rows from before they said which version they are of are known to be of theirs.
+    """
+    if not numbers:
+        return {}
+    wanted = {version_id(key, number): key for key, number in numbers.items()}
+    few = f" AND object_id IN ({literals(wanted)})" if len(wanted) <= _LOOKED_UP else ""
+    found = snapshot.scan(f"object_type = '{TABLE_VERSION}'{few}", columns=["object_id", READ_VERSION.name])
+    assert found is not None
+    pairs = zip(found.column("object_id").to_pylist(), found.column(READ_VERSION.name).to_pylist(), strict=True)
+    return {wanted[item]: version for item, version in pairs if item in wanted}
+
+
 def is_current(snapshot: Snapshot, rows: Any) -> bool:
     """Whether the rows of leaves speak of the newest version of each: no ``table_version`` row is ahead of them."""
-    numbers = [int(told.get("n", 0)) for told in _details(rows)]
+    numbers = [leaf_facts(told)[0] for told in _details(rows)]
     return not _newer(snapshot, dict(zip(rows.column("object_id").to_pylist(), numbers, strict=True)))
 
 
@@ -156,7 +168,7 @@ def _newer(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, tuple[in
     """The leaves of which a ``table_version`` row newer than their own row's number stands in the manifest."""
     if not numbers:
         return {}
-    ahead = [f"{key}${n + 1}" for key, n in numbers.items()]
+    ahead = [version_id(key, n + 1) for key, n in numbers.items()]
     return {} if all(numbers.values()) and not _any_exists(snapshot, ahead) else _highest(snapshot, numbers)
 
 
@@ -176,9 +188,9 @@ def _highest(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, tuple[
     for item, version in zip(
         found.column("object_id").to_pylist(), found.column(READ_VERSION.name).to_pylist(), strict=True
     ):
-        key, _, tail = item.rpartition("$")
-        if key in numbers and tail.isdigit() and version is not None:
-            number = int(tail)
+        named = split_version_id(item)
+        if named is not None and named[0] in numbers and version is not None:
+            key, number = named
             if number > numbers[key] and number > highest.get(key, (0, 0))[0]:
                 highest[key] = (number, version)
     return highest
@@ -186,11 +198,10 @@ def _highest(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, tuple[
 
 def total_rows(rows: Any) -> int | None:
     """The sum of the rows that leaves' rows in the manifest tell of; ``None`` if one tells nothing."""
-    texts = rows.column("metadata").combine_chunks()
-    found = pc.struct_field(pc.extract_regex(texts, pattern=r'"rows":(?P<rows>\d+)'), "rows")
-    if found.null_count:
+    if READ_VERSION.name not in rows.schema.names:
         return None
-    return int(pc.sum(found.cast(pa.int64())).as_py() or 0)
+    found = told_rows(rows.column("metadata").combine_chunks(), rows.column(READ_VERSION.name).combine_chunks())
+    return None if found is None else int(pc.sum(found).as_py() or 0)
 
 
 def quoted(field_id: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, InvalidTableStateError, TableNotFoundError, UnsupportedOperationError
+from lancepart.format.names import CHANGE, FORMAT, LAST_FIELD, MODE, SALT, SCHEMA, SPEC_PREFIX
 from lancepart.model import draft
 from lancepart.model.schema import (
     FIELD_ID,
@@ -24,17 +25,6 @@ from lancepart.model.schema import (
     schema_to_json,
 )
 from lancepart.model.spec import PartitionField, PartitionSpec
-
-SCHEMA = "schema"
-SPEC_PREFIX = "partition_spec_v"
-FORMAT = "lancepart.format"
-MODE = "lancepart.transactions"
-SALT = "lancepart.salt"
-LAST_FIELD = "lancepart.max_field_id"
-CHANGE = "lancepart.change"
-READ_VERSION = pa.field("read_version", pa.uint64())
-READ_BRANCH = pa.field("read_branch", pa.string())
-READ_TAG = pa.field("read_tag", pa.string())
 
 FORMAT_VERSION = 1
 FEATURES = frozenset({"derived-names", "leaf-field-ids"})

@@ -10,15 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.errors import InvalidInputError, TableVersionNotFoundError, UnsupportedOperationError
+from lancepart.format.names import TABLE_VERSION, version_id
+from lancepart.format.records import VersionRecord
+from lancepart.format.rows import Row
 from lancepart.layout import create
 from lancepart.layout.columns import AS_BYTES, Matching, to_table_columns
 from lancepart.layout.leaves import Leaf
-from lancepart.layout.metadata import READ_VERSION, STRONG, TableMetadata
+from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.plan import planner
 from lancepart.storage import history, leafdata
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
-from lancepart.storage.rows import TABLE_VERSION, Row
 from lancepart.storage.snapshot import Snapshot
 
 CHANGE = "_change"
@@ -87,7 +89,7 @@ def between(manifest: Manifest, first: Snapshot, last: Snapshot, metadata: Table
     after = planner.plan(last, metadata, None).leaves
     _refuse_removed(before, after)
     numbers = {leaf.object_id: range(_number(before.get(leaf.object_id)) + 1, leaf.number + 1) for leaf in after}
-    records = _records(last, [f"{name}${number}" for name, found in numbers.items() for number in found])
+    records = _records(last, [version_id(name, number) for name, found in numbers.items() for number in found])
     found = []
     for leaf in after:
         older = before.get(leaf.object_id)
@@ -124,34 +126,34 @@ def _refuse_removed(before: dict[str, Leaf], after: Sequence[Leaf]) -> None:
             raise TableVersionNotFoundError(f"the history of partition {name!r} has expired")
 
 
-def _records(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, Row]:
+def _records(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, VersionRecord]:
     """The rows of some versions of leaves, by one look; of very many by reading all there are."""
     if len(ids) <= _LISTED:
-        return snapshot.rows(ids)
-    found = snapshot.scan(f"object_type = '{TABLE_VERSION}'")
-    assert found is not None
-    wanted = found.filter(pc.is_in(found.column("object_id"), pa.array(ids, pa.string())))
-    return {row["object_id"]: Row.read(row) for row in wanted.to_pylist()}
+        rows = list(snapshot.rows(ids).values())
+    else:
+        found = snapshot.scan(f"object_type = '{TABLE_VERSION}'")
+        assert found is not None
+        wanted = found.filter(pc.is_in(found.column("object_id"), pa.array(ids, pa.string())))
+        rows = [Row.read(row) for row in wanted.to_pylist()]
+    return {row.object_id: record for row in rows if (record := VersionRecord.from_row(row)) is not None}
 
 
-def _steps(name: str, numbers: range, records: dict[str, Row], version: int | None) -> Iterator[Step]:
+def _steps(name: str, numbers: range, records: dict[str, VersionRecord], version: int | None) -> Iterator[Step]:
     for number in numbers:
-        row = records.get(f"{name}${number}")
-        if row is None:
+        record = records.get(version_id(name, number))
+        if record is None or record.read_version is None:
             raise TableVersionNotFoundError(f"version {number} of partition {name!r} has expired")
-        newer = int(row.columns[READ_VERSION.name])
-        told = row.metadata or {}
-        operation = str(told.get("operation"))
-        if operation not in ONLY_MOVES:
+        newer = record.read_version
+        if record.operation not in ONLY_MOVES:
             moves = []
-            for end, start_again in [*told.get("moved", ()), (newer, newer)]:
+            for end, start_again in [*record.moved, (newer, newer)]:
                 moves.append((version, end))
                 version = start_again
             yield Step(
                 number=number,
-                operation=operation,
-                added=int(told.get("added", 0)),
-                deleted=int(told.get("deleted", 0)),
+                operation=str(record.operation),
+                added=record.added or 0,
+                deleted=record.deleted or 0,
                 moves=tuple(moves),
             )
         version = newer

@@ -12,9 +12,12 @@ from typing import Any
 from lancepart.commit import rows
 from lancepart.commit.once import is_key
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
+from lancepart.format.names import OLDEST, READ_VERSION, TABLE_VERSION, split_version_id, version_id
+from lancepart.format.records import HAS_MOVED, VersionRecord
+from lancepart.format.rows import Row
 from lancepart.layout import create
 from lancepart.layout.leaves import Leaf
-from lancepart.layout.metadata import READ_VERSION, STRONG, TableMetadata
+from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.maintain.elsewhere import over
 from lancepart.maintain.progress import track
 from lancepart.maintain.upkeep import Report
@@ -23,7 +26,7 @@ from lancepart.storage import history, leafdata
 from lancepart.storage.files import FileInfo, Files, is_unfinished
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
-from lancepart.storage.rows import TABLE_VERSION, Change, Row
+from lancepart.storage.rows import Change
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import storage_errors
 
@@ -142,9 +145,9 @@ def _live_versions(manifest: Manifest, snapshot: Snapshot, metadata: TableMetada
     for item, version in zip(
         found.column("object_id").to_pylist(), found.column(READ_VERSION.name).to_pylist(), strict=True
     ):
-        owner, _, tail = item.rpartition("$")
-        if owner in places and version is not None and int(tail) >= numbers.get(owner, 0):
-            live[places[owner]].add(version)
+        named = split_version_id(item)
+        if named is not None and version is not None and named[0] in places and named[1] >= numbers.get(named[0], 0):
+            live[places[named[0]]].add(version)
     for owner, versions in _moved(snapshot):
         if owner in places:
             live[places[owner]] |= versions
@@ -153,12 +156,12 @@ def _live_versions(manifest: Manifest, snapshot: Snapshot, metadata: TableMetada
 
 def _moved(snapshot: Snapshot) -> Iterator[tuple[str, set[int]]]:
     """The versions between which a commit wrote a leaf's rows anew: what came and went is found by them."""
-    found = snapshot.scan(f"object_type = '{TABLE_VERSION}' AND metadata LIKE '%\"moved\":%'")
+    found = snapshot.scan(f"object_type = '{TABLE_VERSION}' AND {HAS_MOVED}")
     assert found is not None
     for item in found.to_pylist():
-        row = Row.read(item)
-        versions = {version for pair in (row.metadata or {}).get("moved", ()) for version in pair}
-        yield row.object_id.rpartition("$")[0], versions
+        record = VersionRecord.from_row(Row.read(item))
+        if record is not None:
+            yield record.leaf, {version for pair in record.moved for version in pair}
 
 
 def _leaves(manifest: Manifest, version: int) -> Sequence[Leaf]:
@@ -184,7 +187,7 @@ def _drop_rows(manifest: Manifest, oldest: int, metadata: TableMetadata) -> int:
         old = [*_old_versions(snapshot, then, now), *empty]
         change = Change(deletes=tuple(old))
         if first < oldest and rows.oldest(snapshot, metadata) < oldest:
-            change = rows.with_mark(change, snapshot, metadata, {rows.OLDEST: oldest})
+            change = rows.with_mark(change, snapshot, metadata, {OLDEST: oldest})
         return change, len(old)
 
     return manifest.transact(plan)
@@ -198,14 +201,14 @@ def _old_versions(snapshot: Snapshot, then: Mapping[str, Leaf], now: Mapping[str
     """The rows of versions that no kept snapshot reads; the highest of a leaf always stays, or it would count anew."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for item in snapshot.ids("", TABLE_VERSION):
-        owner, _, tail = item.rpartition("$")
-        if not is_key(item):
-            numbers[owner].append(int(tail))
+        named = split_version_id(item)
+        if named is not None and not is_key(item):
+            numbers[named[0]].append(named[1])
     old = []
     for owner, found in numbers.items():
         gone = owner not in then and owner not in now
         least = max(found) if gone else then[owner].number if owner in then else 0
-        old += [f"{owner}${number}" for number in found if number < least]
+        old += [version_id(owner, number) for number in found if number < least]
     return old
 
 

@@ -8,9 +8,11 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.commit.once import is_key
+from lancepart.format.names import CHANGE, READ_VERSION
+from lancepart.format.records import VersionRecord, signature_of
 from lancepart.layout import create
 from lancepart.layout.leaves import Leaf
-from lancepart.layout.metadata import CHANGE, READ_VERSION, STRONG, TableMetadata
+from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.plan import planner
 from lancepart.storage import history, leafdata, refs
 from lancepart.storage.history import VersionInfo
@@ -157,15 +159,16 @@ class Inspect:
     def _snapshot(self, before: VersionInfo | None, item: VersionInfo) -> dict[str, Any] | None:
         shown: dict[str, Any] = {"version": item.version, "timestamp": item.timestamp}
         if item.records:
-            first = item.records[0].metadata or {}
-            details = [row.metadata or {} for row in item.records if not is_key(row.object_id)]
+            first = signature_of(item.records[0])
+            found = [VersionRecord.from_row(row) for row in item.records if not is_key(row.object_id)]
+            details = [record for record in found if record is not None]
             return shown | {
-                "operation": first.get("operation"),
-                "by": first.get("by"),
-                "transaction": first.get("transaction"),
+                "operation": None if first is None else first.operation,
+                "by": None if first is None else first.by,
+                "transaction": None if first is None else first.transaction,
                 "partitions": len(details),
-                "rows_added": sum(int(each.get("added", 0)) for each in details),
-                "rows_deleted": sum(int(each.get("deleted", 0)) for each in details),
+                "rows_added": sum(record.added or 0 for record in details),
+                "rows_deleted": sum(record.deleted or 0 for record in details),
             }
         if _definition(self._manifest, item) != _definition(self._manifest, before):
             return shown | {"operation": "define", "partitions": 0, "rows_added": 0, "rows_deleted": 0}

@@ -11,9 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from lancepart.format.names import DATASET
 from lancepart.layout.columns import leaf_schema
 from lancepart.layout.hivetree import TreeManifest, TreeSnapshot, tree_leaves
-from lancepart.layout.leaves import DATASET, Leaf
+from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.maintain.elsewhere import over
 from lancepart.maintain.fingerprint import Fingerprint, fingerprint

@@ -10,15 +10,15 @@ from typing import Any
 
 from lancepart.commit.rows import who
 from lancepart.errors import ConcurrentModificationError, InternalError
+from lancepart.format.names import READ_BRANCH, READ_TAG, READ_VERSION, TABLE_VERSION, version_id
+from lancepart.format.records import LeafRecord, Signature, Stats, VersionRecord
+from lancepart.format.rows import now
 from lancepart.layout import create
 from lancepart.layout.layouts import LAYOUTS
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import (
     DRAFT,
     MANIFEST,
-    READ_BRANCH,
-    READ_TAG,
-    READ_VERSION,
     STRONG,
     TableMetadata,
 )
@@ -30,7 +30,7 @@ from lancepart.read.leaf import LeafTask
 from lancepart.storage import leafdata
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
-from lancepart.storage.rows import TABLE_VERSION, Change, Row, Update, dump_metadata, now
+from lancepart.storage.rows import Change, Update
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError
 
@@ -83,20 +83,24 @@ def record_versions(manifest: Manifest) -> None:
         inserts, updates = [], []
         for leaf in _pinned(snapshot, metadata):
             number = _number(leaf.object_id, recorded)
-            if number and recorded[f"{leaf.object_id}${number}"] == leaf.read_version:
+            if number and recorded[version_id(leaf.object_id, number)] == leaf.read_version:
                 continue
             stats = _stats(manifest.root, leaf)
-            told = {"transaction": identifier, "operation": "upgrade", "by": user, "added": 0, "deleted": 0}
-            inserts.append(
-                Row(
-                    object_id=f"{leaf.object_id}${number + 1}",
-                    object_type=TABLE_VERSION,
-                    metadata={**told, "change": metadata.change, **stats},
-                    created_at=now(),
-                    columns={READ_VERSION.name: leaf.read_version},
-                )
+            record = VersionRecord(
+                leaf=leaf.object_id,
+                number=number + 1,
+                read_version=leaf.read_version,
+                signature=Signature(transaction=identifier, operation="upgrade", by=user),
+                added=0,
+                deleted=0,
+                change=metadata.change,
+                stats=stats,
+                created_at=now(),
             )
-            updates.append(Update(object_id=leaf.object_id, values=_pointer(leaf, number + 1, stats)))
+            inserts.append(record.to_row())
+            before = snapshot.row(leaf.object_id)
+            others = {} if before is None else LeafRecord.from_row(before).others
+            updates.append(Update(object_id=leaf.object_id, values=_pointer(leaf, number + 1, stats, others)))
         return Change(inserts=tuple(inserts), updates=tuple(updates)), None
 
     manifest.transact(plan)
@@ -120,25 +124,27 @@ def _pinned(snapshot: Snapshot, metadata: TableMetadata) -> tuple[Leaf, ...]:
 
 def _number(identifier: str, recorded: Mapping[str, Any]) -> int:
     number = 0
-    while f"{identifier}${number + 1}" in recorded:
+    while version_id(identifier, number + 1) in recorded:
         number += 1
     return number
 
 
-def _stats(root: Root, leaf: Leaf) -> dict[str, int]:
+def _stats(root: Root, leaf: Leaf) -> Stats:
     rows, size, fragments = leafdata.measure(leafdata.open_leaf(root, leaf.location, leaf.read_version))
-    return {"rows": rows, "bytes": size, "fragments": fragments}
+    return Stats(rows=rows, bytes=size, fragments=fragments)
 
 
-def _pointer(leaf: Leaf, number: int, stats: Mapping[str, int]) -> dict[str, Any]:
+def _pointer(leaf: Leaf, number: int, stats: Stats, others: Mapping[str, Any]) -> dict[str, Any]:
     """What a leaf's row says, so that clients of the draft read the same: a branch is a table of its own."""
-    return {
-        "location": leaf.location,
-        "metadata": dump_metadata({"n": number, **stats}),
-        READ_VERSION.name: leaf.read_version,
-        READ_BRANCH.name: None,
-        READ_TAG.name: None,
-    }
+    record = LeafRecord(
+        object_id=leaf.object_id,
+        location=leaf.location,
+        read_version=leaf.read_version,
+        number=number,
+        stats=stats,
+        others=others,
+    )
+    return {**record.to_values(), "location": leaf.location, READ_BRANCH.name: None, READ_TAG.name: None}
 
 
 def _verify(root: Root, snapshot: Snapshot, before: TableMetadata, after: TableMetadata, spark: Any) -> None:

@@ -16,11 +16,13 @@ from lancepart.errors import (
     TableAlreadyExistsError,
     UnsupportedOperationError,
 )
+from lancepart.format.names import READ_VERSION, partition_column
+from lancepart.format.records import LeafRecord, Signature, Stats, VersionRecord
 from lancepart.layout import create, hive, opening
 from lancepart.layout.hivetree import TreeManifest, TreeSnapshot, namespace_properties
 from lancepart.layout.layouts import layout_of
-from lancepart.layout.leaves import Leaf, partition_column
-from lancepart.layout.metadata import MANIFEST, READ_VERSION, STRONG, TableMetadata, is_partitioned
+from lancepart.layout.leaves import Leaf
+from lancepart.layout.metadata import MANIFEST, STRONG, TableMetadata, is_partitioned
 from lancepart.maintain.elsewhere import over
 from lancepart.maintain.fingerprint import Fingerprint
 from lancepart.maintain.upgradecopy import Copy, Partition, copied, leaf_versions, made
@@ -35,7 +37,7 @@ from lancepart.storage import leafdata
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
-from lancepart.storage.rows import NAMESPACE, TABLE, TABLE_VERSION, Change, Row, Update, dump_metadata, now
+from lancepart.storage.rows import NAMESPACE, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError
 
@@ -182,25 +184,29 @@ def _rows(root: Root, spec: PartitionSpec, partition: Partition, identifier: str
         key = object_id(names[:depth])
         found[key] = Row(object_id=key, object_type=NAMESPACE, metadata={}, created_at=now(), columns=mine)
     handle = leafdata.open_leaf(root, partition.location, partition.version)
-    stats = dict(zip(("rows", "bytes", "fragments"), leafdata.measure(handle), strict=True))
-    pointer = {READ_VERSION.name: partition.version}
-    found[partition.object_id] = Row(
+    rows, size, fragments = leafdata.measure(handle)
+    stats = Stats(rows=rows, bytes=size, fragments=fragments)
+    found[partition.object_id] = LeafRecord(
         object_id=partition.object_id,
-        object_type=TABLE,
         location=partition.location,
-        metadata={"n": 1, **stats},
+        read_version=partition.version,
+        values=values,
+        number=1,
+        stats=stats,
         created_at=now(),
-        columns={**values, **pointer},
-    )
-    key = f"{partition.object_id}$1"
-    told = {"transaction": identifier, "operation": "upgrade", "by": user, "added": stats["rows"], "deleted": 0}
-    found[key] = Row(
-        object_id=key,
-        object_type=TABLE_VERSION,
-        metadata={**told, "change": 0, **stats},
+    ).to_row()
+    version = VersionRecord(
+        leaf=partition.object_id,
+        number=1,
+        read_version=partition.version,
+        signature=Signature(transaction=identifier, operation="upgrade", by=user),
+        added=rows,
+        deleted=0,
+        change=0,
+        stats=stats,
         created_at=now(),
-        columns=pointer,
     )
+    found[version.object_id] = version.to_row()
     return found
 
 

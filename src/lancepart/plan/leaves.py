@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancepart.format.names import partition_column
 from lancepart.model.domain import Domain
 from lancepart.model.ordering import ordering
 from lancepart.model.spec import PartitionField
@@ -199,7 +200,7 @@ def _families(fields: Sequence[PartitionField]) -> list[list[PartitionField]]:
 
 def column_of(values: Any, field: PartitionField) -> Any:
     """One partition field's column of a table of leaves, as one array; floats with one zero and one NaN."""
-    return canonical(decoded(values.column(f"partition_field_{field.field_id}")))
+    return canonical(decoded(values.column(partition_column(field.field_id))))
 
 
 def _is_part(field: PartitionField) -> bool:

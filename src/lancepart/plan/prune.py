@@ -16,7 +16,7 @@ from lancepart.model.transforms import Identity, Truncate
 from lancepart.plan.formula import NEVER, Constraint, Every, Formula, Some, alternatives, formula
 from lancepart.plan.images import TIME_PARTS, image, source_domains
 from lancepart.plan.leaves import Bools, Leaves
-from lancepart.plan.pushdown import condition, conjunction, disjunction, partition_column
+from lancepart.plan.pushdown import condition, conjunction, disjunction, quoted_column
 
 _MOST_PUSHED = 8
 
@@ -92,7 +92,7 @@ class Pruner:
 
     def _test(self, field: PartitionField, constraint: Constraint) -> str | None:
         found = self._image(field, constraint)
-        return None if found is None else condition(partition_column(field), found)
+        return None if found is None else condition(quoted_column(field), found)
 
     def _pushed(self, field: PartitionField) -> str | None:
         """What the whole filter implies for one field on its own."""
@@ -102,7 +102,7 @@ class Pruner:
             images = [self._image(field, choice) for choice in self.choices]
             known = [each for each in images if each is not None]
             found = Domain.united(known) if known and len(known) == len(images) else None
-        return None if found is None else condition(partition_column(field), found)
+        return None if found is None else condition(quoted_column(field), found)
 
     def _implied(self, field: PartitionField, asked: Formula) -> Domain | None:
         if isinstance(asked, Some):

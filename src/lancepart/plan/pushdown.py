@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lancepart.format.names import partition_column
 from lancepart.model.domain import Domain, Span
 from lancepart.model.ordering import Key, Ordering
 from lancepart.model.quoting import quote_identifier, quote_literal
@@ -19,9 +20,9 @@ _FEW_LISTED = 50
 _MOST_RANGES = 16
 
 
-def partition_column(field: PartitionField) -> str:
+def quoted_column(field: PartitionField) -> str:
     """The manifest's column for a partition field, quoted only where it has to be."""
-    name = f"partition_field_{field.field_id}"
+    name = partition_column(field.field_id)
     return name if _PLAIN.fullmatch(name) else quote_identifier(name)
 
 

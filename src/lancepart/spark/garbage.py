@@ -6,6 +6,7 @@ import re
 from datetime import datetime, timedelta
 
 from lancepart.errors import LanceNamespaceError, NamespaceNotFoundError
+from lancepart.format.names import REQUIRED_COLUMNS
 from lancepart.layout.metadata import is_partitioned
 from lancepart.layout.opening import moved
 from lancepart.maintain.collect import LEAF_DIRECTORY, moment
@@ -14,7 +15,6 @@ from lancepart.spark.warehouse import Warehouse
 from lancepart.storage import manifest
 from lancepart.storage.files import FileInfo
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.snapshot import REQUIRED_COLUMNS
 
 AGE = timedelta(days=3)
 

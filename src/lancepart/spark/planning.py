@@ -9,7 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from lancepart.layout.leaves import Leaf, Stats
+from lancepart.format.records import Stats
+from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.predicate import Predicate
 from lancepart.plan import planner

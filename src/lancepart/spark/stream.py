@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from lancepart.commit import rows
 from lancepart.errors import InvalidInputError, TableVersionNotFoundError, UnsupportedOperationError
+from lancepart.format.names import version_id
+from lancepart.format.records import VersionRecord
 from lancepart.layout import create
 from lancepart.layout.metadata import MANIFEST
 from lancepart.maintain import changes
@@ -121,9 +123,9 @@ class Stream:
         return end
 
     def _size(self, version: int) -> int:
-        told = [row.metadata or {} for row in history.info(self._manifest, version).records]
-        counted = [each for each in told if each.get("operation") not in changes.ONLY_MOVES]
-        return sum(int(each.get("added", 0)) + (int(each.get("deleted", 0)) if self._feed else 0) for each in counted)
+        found = [VersionRecord.from_row(row) for row in history.info(self._manifest, version).records]
+        counted = [each for each in found if each is not None and each.operation not in changes.ONLY_MOVES]
+        return sum((each.added or 0) + ((each.deleted or 0) if self._feed else 0) for each in counted)
 
     def tasks(self, start: int, end: int) -> list[bytes]:
         """The tasks that read what was committed after one snapshot up to another."""
@@ -147,7 +149,7 @@ class Stream:
         return pack([leaf.rows for leaf in found], int(question.get("parallelism", _TASKS))) if found else []
 
     def _task(self, leaves: Sequence[LeafChanges], versions: Mapping[str, int], end: int) -> bytes:
-        names = {f"{leaf.object_id}${step.number}" for leaf in leaves for step in leaf.steps}
+        names = {version_id(leaf.object_id, step.number) for leaf in leaves for step in leaf.steps}
         own = {name: version for name, version in versions.items() if name in names}
         if versions and len(own) < len(names):
             raise _gone(end)

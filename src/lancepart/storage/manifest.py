@@ -13,11 +13,13 @@ import lance
 import pyarrow as pa
 
 from lancepart.errors import ConcurrentModificationError, InternalError, LanceNamespaceError
+from lancepart.format.names import REQUIRED_COLUMNS
+from lancepart.format.rows import CREATED_AT, PRIMARY_KEY, PRIMARY_KEY_POSITION, SCHEMA
 from lancepart.storage import upkeep
 from lancepart.storage.dataset import create_dataset
 from lancepart.storage.root import Root
-from lancepart.storage.rows import CREATED_AT, PRIMARY_KEY, PRIMARY_KEY_POSITION, SCHEMA, Change, source_table
-from lancepart.storage.snapshot import REQUIRED_COLUMNS, Snapshot, literals
+from lancepart.storage.rows import Change, source_table
+from lancepart.storage.snapshot import Snapshot, literals
 from lancepart.storage.translate import ConflictError, ExistsError, KeyExistsError, MissingError, storage_errors
 
 NAME = "__manifest"

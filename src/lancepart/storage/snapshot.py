@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.errors import InvalidTableStateError
+from lancepart.format.names import REQUIRED_COLUMNS, TABLE_VERSION, split_version_id, version_id
+from lancepart.format.rows import Row
 from lancepart.storage.root import Root
-from lancepart.storage.rows import TABLE_VERSION, Change, Row
+from lancepart.storage.rows import Change
 from lancepart.storage.translate import storage_errors
 
-REQUIRED_COLUMNS = "lancepart.columns"
 _REMEMBERED = 4_096
 _SCANS = 4
 
@@ -177,8 +178,8 @@ def _next(version: str) -> str:
     >>> _next("v1$leaf$7")
     'v1$leaf$8'
     """
-    table, _, number = version.rpartition("$")
-    return f"{table}${int(number) + 1}" if number.isdigit() else version
+    found = split_version_id(version)
+    return version if found is None else version_id(found[0], found[1] + 1)
 
 
 def literal(text: str) -> str:

@@ -11,13 +11,13 @@ import lance
 from lance.optimize import Compaction, CompactionOptions
 
 from lancepart.errors import LanceNamespaceError
+from lancepart.format.names import PARTITION_PREFIX
 from lancepart.storage.translate import storage_errors
 
 if TYPE_CHECKING:
     from lancepart.storage.manifest import Manifest
 
 INDICES = {"object_id": "BTREE", "object_type": "BITMAP", "base_objects": "LABEL_LIST"}
-PARTITION_VALUES = "partition_field_"
 MANY_ROWS = 10_000
 EVERY = 8
 FRAGMENTS = 8
@@ -33,7 +33,7 @@ def create_indices(handle: lance.LanceDataset, *, many: int = MANY_ROWS) -> None
     """Build those indices that are missing: the catalog document's three, and one a partition field for many rows."""
     wanted = dict(INDICES)
     if handle.count_rows() >= many:
-        wanted |= {name: "BTREE" for name in handle.schema.names if name.startswith(PARTITION_VALUES)}
+        wanted |= {name: "BTREE" for name in handle.schema.names if name.startswith(PARTITION_PREFIX)}
     present = {column for index in handle.describe_indices() for column in index.field_names}
     for column, kind in wanted.items():
         if column not in present and column in handle.schema.names:

@@ -216,5 +216,5 @@ def test_lost_partition_columns_are_noticed(ours: lp.PartitionedTable) -> None:
 def test_the_statistics_of_a_leaf_stand_on_its_row(ours: lp.PartitionedTable) -> None:
     rows = _manifest(ours).to_table(filter="object_type = 'table'").to_pylist()
 
-    counted = {row["location"]: json.loads(row["metadata"])["rows"] for row in rows}
+    counted = {row["location"]: json.loads(row["metadata"])["lancepart.rows"] for row in rows}
     assert sorted(counted.values()) == [2, 3]

@@ -1,0 +1,60 @@
+"""Every name that stands on disk, spelled once: other programs read them."""
+
+from __future__ import annotations
+
+import re
+
+import pyarrow as pa
+
+OWN = "lancepart."
+
+NAMESPACE = "namespace"
+TABLE = "table"
+TABLE_VERSION = "table_version"
+DATASET = "dataset"
+
+READ_VERSION = pa.field("read_version", pa.uint64())
+READ_BRANCH = pa.field("read_branch", pa.string())
+READ_TAG = pa.field("read_tag", pa.string())
+PARTITION_PREFIX = "partition_field_"
+
+SCHEMA = "schema"
+SPEC_PREFIX = "partition_spec_v"
+FORMAT = f"{OWN}format"
+MODE = f"{OWN}transactions"
+SALT = f"{OWN}salt"
+LAST_FIELD = f"{OWN}max_field_id"
+CHANGE = f"{OWN}change"
+REQUIRED_COLUMNS = f"{OWN}columns"
+
+FENCE = f"{OWN}fence"
+OLDEST = f"{OWN}oldest"
+ONCE = f"{OWN}once"
+
+LEAF_ID = "lancepart:field_id"
+
+_VERSION = re.compile(r"(.+)\$([0-9]+)", re.DOTALL)
+
+
+def partition_column(field_id: str) -> str:
+    """The manifest's column for a partition field."""
+    return f"{PARTITION_PREFIX}{field_id}"
+
+
+def version_id(leaf: str, number: int) -> str:
+    """The id of the row that records a leaf's version.
+
+    >>> version_id("v1$k7$dataset", 2)
+    'v1$k7$dataset$2'
+    """
+    return f"{leaf}${number}"
+
+
+def split_version_id(object_id: str) -> tuple[str, int] | None:
+    """The leaf and the number in the id of a ``table_version`` row; None if it is no such id.
+
+    >>> split_version_id("v1$k7$dataset$2"), split_version_id("v1$k7$dataset")
+    (('v1$k7$dataset', 2), None)
+    """
+    found = _VERSION.fullmatch(object_id)
+    return None if found is None else (found[1], int(found[2]))

@@ -100,7 +100,8 @@ class Writer(DataSourceArrowWriter):
         planned.commit(told)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Do nothing: no version names what was written, and remove_orphans finds it."""
+        """Take back what the write made; rows that tasks wrote into a table that was there are found later."""
+        pickle.loads(self._planned).abort()
 
 
 @dataclass

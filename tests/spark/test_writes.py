@@ -53,6 +53,17 @@ def test_other_modes_make_a_table_too(spark: Any, root: str, mode: str) -> None:
     assert content(root) == Counter(ROWS)
 
 
+def test_a_failed_save_to_a_new_root_leaves_nothing(spark: Any, root: str) -> None:
+    failing = spark.range(0, 6, 1, 2).selectExpr("id", "IF(id = 5, raise_error('no such row'), 'ok') AS k")
+    for mode in ("errorifexists", "append"):
+        with pytest.raises(Exception, match="no such row"):
+            save(failing, root, mode, partition_by="k")
+        assert not Path(root).exists()
+
+    save(failing.where("id < 5"), root, "errorifexists", partition_by="k")
+    assert lp.open_table(root).scan().count() == 5
+
+
 @pytest.mark.parametrize("by", ["k", pytest.param("bucket(id, 3)", marks=pytest.mark.slow)])
 def test_decimals_of_all_kinds(spark: Any, root: str, by: str) -> None:
     """Spark's buffers lie at multiples of 8 bytes, and Lance wants decimals at multiples of 16."""

@@ -21,6 +21,7 @@ from lancepart.commit.once import Once
 from lancepart.commit.staged import Job
 from lancepart.errors import TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
 from lancepart.layout.metadata import HIVE, STRONG
+from lancepart.maintain.discard import discard_new
 from lancepart.model.sqltext import arguments, tokens
 from lancepart.read.leaf import ADDRESS, LEAF
 from lancepart.spark.filters import predicate_of
@@ -41,10 +42,14 @@ _MODES = {"append": staged.APPEND, "truncate": staged.REPLACE, "dynamic": staged
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """What the tasks of a write need: the job, and the columns that rows are to have."""
+    """What the tasks of a write need: the job, and the columns that rows are to have.
+
+    ``made`` is the salt of the table if the write made it.
+    """
 
     job: Job
     schema: Any
+    made: str | None = None
 
     def write(self, batches: Iterable[Any]) -> bytes:
         """One task: its rows written, and what is to be reported of them."""
@@ -57,6 +62,11 @@ class Writing:
     def commit(self, reports: Iterable[bytes]) -> int | None:
         """Publish what the tasks report."""
         return staged.commit(Manifest(self.job.root), self.job, map(pickle.loads, reports))
+
+    def abort(self) -> None:
+        """Take a table back that this write had made; files in one that was there are found by remove_orphans."""
+        if self.made is not None:
+            discard_new(Manifest(self.job.root), self.made)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +100,9 @@ class RowWriting:
     def commit(self, reports: Iterable[bytes]) -> int | None:
         """Publish what the tasks report."""
         return staged.commit(Manifest(self.job.root), self.job, map(pickle.loads, reports))
+
+    def abort(self) -> None:
+        """Do nothing: no version names what was written, and remove_orphans finds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +140,11 @@ class TreeWriting:
             else:
                 table.overwrite(rows, self.where)
         finally:
-            Files(self.root).delete_directory(f"{_ASIDE}/{self.id}")
+            self.abort()
+
+    def abort(self) -> None:
+        """Remove what was put aside."""
+        Files(self.root).delete_directory(f"{_ASIDE}/{self.id}")
 
 
 def plan(options: Options, schema: Any, overwrite: bool) -> Writing | RowWriting | TreeWriting:
@@ -136,23 +153,32 @@ def plan(options: Options, schema: Any, overwrite: bool) -> Writing | RowWriting
     question = json.loads(given.get(QUESTION, "{}"))
     if question.get("mode") == staged.ROWS:
         return _rows(options, question, schema)
-    table = _table(given, question, arrow_schema(schema))
+    table, made = _table(given, question, arrow_schema(schema))
     mode, where = _mode(given, question, overwrite)
-    if mode == staged.WHERE and where is None:
-        replaced = predicate_of(question["pushed"], (), table.schema)
-        where = "true" if replaced is None else replaced.to_sql()
-    key = given.get("idempotency_key")
-    if table.metadata.layout == HIVE:
-        if key is not None:
-            raise UnsupportedOperationError(
-                "an idempotency key needs a table with snapshots; lancepart.upgrade makes one"
-            )
-        columns = columns_of(schema, table.schema)
-        check(columns, table.schema)
-        return TreeWriting(root=Root.parse(*location(options)), schema=columns, mode=mode, where=where)
-    manifest = Manifest(Root.parse(*location(options)))
-    job = staged.plan(manifest, mode=mode, where=where, once=None if key is None else Once(key=key))
-    return Writing(job=job, schema=columns_of(schema, table.schema))
+    root = Root.parse(*location(options))
+    try:
+        if mode == staged.WHERE and where is None:
+            replaced = predicate_of(question["pushed"], (), table.schema)
+            where = "true" if replaced is None else replaced.to_sql()
+        key = given.get("idempotency_key")
+        if table.metadata.layout == HIVE:
+            return _into_tree(root, table, schema, mode=mode, where=where, key=key)
+        job = staged.plan(Manifest(root), mode=mode, where=where, once=None if key is None else Once(key=key))
+        return Writing(job=job, schema=columns_of(schema, table.schema), made=made)
+    except BaseException:
+        if made is not None:
+            discard_new(Manifest(root), made)
+        raise
+
+
+def _into_tree(
+    root: Root, table: PartitionedTable, schema: Any, *, mode: str, where: str | None, key: str | None
+) -> TreeWriting:
+    if key is not None:
+        raise UnsupportedOperationError("an idempotency key needs a table with snapshots; lancepart.upgrade makes one")
+    columns = columns_of(schema, table.schema)
+    check(columns, table.schema)
+    return TreeWriting(root=root, schema=columns, mode=mode, where=where)
 
 
 def _rows(options: Options, question: Mapping[str, Any], schema: Any) -> RowWriting:
@@ -192,11 +218,14 @@ def _mode(options: Options, question: Mapping[str, Any], overwrite: bool) -> tup
     return _MODES[asked], None
 
 
-def _table(options: Options, question: Mapping[str, Any], schema: pa.Schema) -> PartitionedTable:
-    """The table to write to, made if it is not there and the options or the question say how it is partitioned."""
+def _table(options: Options, question: Mapping[str, Any], schema: pa.Schema) -> tuple[PartitionedTable, str | None]:
+    """The table to write to, made if it is not there and the options or the question say how it is partitioned.
+
+    With it the salt of one that was made here.
+    """
     root, storage = location(options)
     try:
-        return open_table(root, storage_options=storage)
+        return open_table(root, storage_options=storage), None
     except TableNotFoundError:
         by = partition_list(options["partition_by"]) if "partition_by" in options else list(question.get("by", ()))
         if not by:
@@ -206,8 +235,9 @@ def _table(options: Options, question: Mapping[str, Any], schema: pa.Schema) -> 
     nullable = pa.schema([field.with_nullable(True) for field in schema])
     mode = options.get("transactions", STRONG)
     with contextlib.suppress(TableAlreadyExistsError):
-        return create_table(root, nullable, by, transactions=mode, storage_options=storage)
-    return open_table(root, storage_options=storage)
+        table = create_table(root, nullable, by, transactions=mode, storage_options=storage)
+        return table, table.metadata.salt
+    return open_table(root, storage_options=storage), None
 
 
 def partition_list(text: str) -> list[str]:

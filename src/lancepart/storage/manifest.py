@@ -26,6 +26,8 @@ NAME = "__manifest"
 RETRY_SECONDS = 60.0
 FRESH_SECONDS = 300.0
 
+_SEALED = pa.schema([pa.field("sealed", pa.null())])
+
 Result = TypeVar("Result")
 
 
@@ -147,6 +149,20 @@ class Manifest:
         handle = self._writable(snapshot)
         with storage_errors("set properties of __manifest", self.root):
             handle.update_metadata(dict(values))
+
+    def seal(self, snapshot: Snapshot) -> None:
+        """Make a manifest that is to be removed unusable; ConflictError if anything was committed since the snapshot.
+
+        Whoever has an older version open can't commit on it any more, so that removing the files loses nothing.
+        """
+        with storage_errors("seal __manifest", self.root):
+            lance.LanceDataset.commit(
+                self.uri,
+                lance.LanceOperation.Overwrite(_SEALED, []),
+                read_version=snapshot.version,
+                max_retries=0,
+                storage_options=dict(self.root.storage_options) or None,
+            )
 
     def widen_columns(self, types: Mapping[str, pa.DataType]) -> None:
         """Give extension columns wider types; their values stay."""

@@ -1,0 +1,125 @@
+"""A write that made its table and then failed takes it back, and never what others put there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import LongType, StructField, StructType
+
+import lancepart as lp
+from lancepart.errors import InvalidInputError, LanceNamespaceError, TableNotFoundError
+from lancepart.maintain import discard
+from lancepart.spark import writing
+from tests.support.catalogs import Place
+
+SCHEMA = StructType([StructField("id", LongType()), StructField("k", LongType())])
+ROWS = pa.record_batch({"id": [1, 2, 3], "k": [1, 2, 2]})
+
+
+def options(place: Place, **more: str) -> dict[str, str]:
+    return {"path": place.root, "partition_by": "k", **{f"storage.{k}": v for k, v in place.options.items()}, **more}
+
+
+def opened(place: Place) -> lp.PartitionedTable:
+    return lp.open_table(place.root, storage_options=place.options)
+
+
+def test_a_failed_write_leaves_nothing_of_a_table_that_it_made(place: Place) -> None:
+    planned = writing.plan(options(place), SCHEMA, False)
+    planned.write([ROWS])
+
+    planned.abort()
+
+    with pytest.raises(TableNotFoundError):
+        opened(place)
+    assert writing.plan(options(place), SCHEMA, False).write([ROWS])
+
+
+def test_no_file_is_left(local: Place) -> None:
+    planned = writing.plan(options(local), SCHEMA, False)
+    planned.write([ROWS])
+    planned.abort()
+    assert not Path(local.root).exists()
+
+
+def test_files_of_others_in_the_directory_stay(local: Place) -> None:
+    Path(local.root).mkdir(parents=True)
+    (Path(local.root) / "notes.txt").write_text("mine")
+    writing.plan(options(local), SCHEMA, False).abort()
+    assert [each.name for each in Path(local.root).iterdir()] == ["notes.txt"]
+
+
+def test_what_is_refused_when_it_is_planned_leaves_nothing(local: Place) -> None:
+    with pytest.raises(InvalidInputError):
+        writing.plan(options(local, replaceWhere="no_such = 1"), SCHEMA, True)
+    assert not Path(local.root).exists()
+
+
+def test_a_table_that_was_there_stays(local: Place) -> None:
+    lp.create_table(local.root, pa.schema([("id", pa.int64()), ("k", pa.int64())]), ["k"])
+    writing.plan(options(local), SCHEMA, False).abort()
+    assert opened(local).scan().count() == 0
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda table: table.append([{"id": 9, "k": 9}]),
+        lambda table: table.add_column(pa.field("more", pa.int64())),
+        lambda table: table.append([], idempotency_key="once"),
+    ],
+)
+def test_a_table_that_others_used_since_stays(local: Place, use: Any) -> None:
+    planned = writing.plan(options(local), SCHEMA, False)
+    use(opened(local))
+    planned.abort()
+    opened(local).append([{"id": 10, "k": 1}])
+    assert opened(local).scan("id = 10").count() == 1
+
+
+def test_another_table_in_its_place_stays(local: Place) -> None:
+    first, second = (writing.plan(options(local), SCHEMA, False) for _ in range(2))
+    first.abort()
+    third = writing.plan(options(local), SCHEMA, False)
+    first.abort()
+    second.abort()
+    assert third.commit([third.write([ROWS])])
+    assert opened(local).scan().count() == 3
+
+
+def test_a_commit_between_looking_and_sealing_keeps_the_table(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = writing.plan(options(local), SCHEMA, False)
+    seal = discard.Manifest.seal
+
+    def late(manifest: Any, snapshot: Any) -> None:
+        opened(local).append([{"id": 9, "k": 9}])
+        seal(manifest, snapshot)
+
+    monkeypatch.setattr(discard.Manifest, "seal", late)
+    planned.abort()
+    assert opened(local).scan().count() == 1
+
+
+def test_a_writer_that_comes_after_the_seal_is_refused(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = writing.plan(options(local), SCHEMA, False)
+    other = opened(local)
+    remove = discard._remove
+    refused: list[str] = []
+
+    def late(*given: Any) -> None:
+        for write in (other.append, opened_append):
+            with pytest.raises(LanceNamespaceError) as error:
+                write([{"id": 9, "k": 9}])
+            refused.append(str(error.value))
+        remove(*given)
+
+    def opened_append(rows: Any) -> None:
+        opened(local).append(rows)
+
+    monkeypatch.setattr(discard, "_remove", late)
+    planned.abort()
+    assert len(refused) == 2
+    assert not Path(local.root).exists()

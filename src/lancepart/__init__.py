@@ -1,16 +1,16 @@
 """Partitioned Lance tables for Python and Spark."""
 
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from lancepart import deferred as _deferred  # noqa: F401
 from lancepart import errors
-from lancepart.catalog import DirectoryNamespace
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.table import PartitionedTable, create_table, open_table, upgrade
 
 if TYPE_CHECKING:
     from lancepart import spark
+    from lancepart.catalog import DirectoryNamespace
 
 __all__ = [
     "DirectoryNamespace",
@@ -25,8 +25,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Import ``lancepart.spark`` when it is first used: not everyone who reads tables has Spark."""
+def __getattr__(name: str) -> Any:
+    """Import what not everyone who reads tables needs when it is first used: the catalog and Spark."""
     if name == "spark":
         return import_module("lancepart.spark")
+    if name == "DirectoryNamespace":
+        return import_module("lancepart.catalog").DirectoryNamespace
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lancepart.catalog import DirectoryNamespace
 from lancepart.commit import hive, staged
 from lancepart.commit.hive import HiveWrite
 from lancepart.commit.once import Once
@@ -20,11 +19,6 @@ from lancepart.layout import create, evolution, opening
 from lancepart.layout.hivetree import TreeManifest
 from lancepart.layout.layouts import refuse_past
 from lancepart.layout.metadata import HIVE, MANIFEST, STRONG, WEAK, TableMetadata
-from lancepart.maintain import upgrade as upgrades
-from lancepart.maintain.changes import changes as find_changes
-from lancepart.maintain.inspect import Inspect
-from lancepart.maintain.maintenance import Maintenance
-from lancepart.maintain.tags import Tags
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.read.join import Join
 from lancepart.read.scan import Scan
@@ -33,6 +27,12 @@ from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.write.conform import is_rereadable, rereadable
 from lancepart.write.elsewhere import is_spark, spark_frames
+
+if TYPE_CHECKING:
+    from lancepart.catalog import DirectoryNamespace
+    from lancepart.maintain.inspect import Inspect
+    from lancepart.maintain.maintenance import Maintenance
+    from lancepart.maintain.tags import Tags
 
 Partitioning = Sequence[str | PartitionField]
 
@@ -116,6 +116,8 @@ def upgrade(
     The old tree stays until a call says ``remove_old=True``.
     """
     parsed = Root.parse(root, storage_options)
+    from lancepart.maintain import upgrade as upgrades
+
     return PartitionedTable(upgrades.upgrade(parsed, namespace, spark=spark, remove_old=remove_old))
 
 
@@ -159,6 +161,8 @@ class PartitionedTable:
     @property
     def namespace(self) -> DirectoryNamespace:
         """The table as a catalog of its namespaces and leaves."""
+        from lancepart.catalog import DirectoryNamespace
+
         options = {f"storage.{key}": value for key, value in self._manifest.root.storage_options.items()}
         return DirectoryNamespace(root=self.root, dir_listing_enabled=False, **options)
 
@@ -167,22 +171,30 @@ class PartitionedTable:
         """Names for snapshots."""
         if self.metadata.transactions != STRONG:
             refuse_past(self._manifest.snapshot(self._version))
+        from lancepart.maintain.tags import Tags
+
         return Tags(self._manifest)
 
     @property
     def maintenance(self) -> Maintenance:
         """Upkeep."""
         self._require_current("maintenance")
+        from lancepart.maintain.maintenance import Maintenance
+
         return Maintenance(self._manifest)
 
     def changes(self, since: int | str | datetime, until: int | str | datetime | None = None) -> pa.Table:
         """The rows inserted and deleted after one snapshot up to another, told apart by the column ``_change``."""
         self._require_current("changes")
-        return find_changes(self._manifest, since, until)
+        from lancepart.maintain.changes import changes
+
+        return changes(self._manifest, since, until)
 
     @property
     def inspect(self) -> Inspect:
         """What the table is made of, as Arrow tables."""
+        from lancepart.maintain.inspect import Inspect
+
         return Inspect(self._manifest, self._version)
 
     def append(self, data: Any, *, idempotency_key: str | None = None, distribution: str = "auto") -> int | None:

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
-from lance_namespace_urllib3_client.models import PartitionField as PartitionFieldModel
-from lance_namespace_urllib3_client.models import PartitionSpec as PartitionSpecModel
+from lance_namespace_urllib3_client.models.partition_field import PartitionField as PartitionFieldModel
+from lance_namespace_urllib3_client.models.partition_spec import PartitionSpec as PartitionSpecModel
 
 from lancepart.errors import InvalidInputError
 from lancepart.model.expressions import Expression

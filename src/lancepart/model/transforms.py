@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from lance_namespace_urllib3_client.models import PartitionTransform
+from lance_namespace_urllib3_client.models.partition_transform import PartitionTransform
 
 from lancepart.errors import InvalidInputError
 from lancepart.model import hashing

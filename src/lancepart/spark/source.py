@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableNotFoundError, UnsupportedOperationError
 from lancepart.maintain.changes import CHANGE
-from lancepart.spark import statements
 from lancepart.spark.describe import answering, only, partitions_of, told_of
 from lancepart.spark.filters import predicate_of
 from lancepart.spark.planning import Planned, Question, plan
@@ -42,12 +41,12 @@ def answer(options: Options) -> tuple[Any, Plan | None]:
         case "exists":
             return only({"exists": _exists(options)}), None
         case "warehouse":
-            return statements.respond(options, question), None
+            return _statements().respond(options, question), None
         case "planned":
             schema, planned = handed(options, question["columns"])
             return answering(schema, {}), planned
         case "side":
-            return statements.plan_side(options, question)
+            return _statements().plan_side(options, question)
         case "partitions":
             return only({"partitions": partitions_of(_open(options, question["version"]))}), None
         case "delete":
@@ -67,6 +66,13 @@ def answer(options: Options) -> tuple[Any, Plan | None]:
             if wants_changes(options):
                 return spark_schema(feed_schema(table.schema)), None
             return spark_schema(table.schema), plan_columns(options, table.schema.names)
+
+
+def _statements() -> Any:
+    """What the catalog's questions need, imported only where one is asked: it takes longer than a scan's planning."""
+    from lancepart.spark import statements
+
+    return statements
 
 
 def wants_changes(options: Options) -> bool:

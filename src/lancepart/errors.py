@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 
 from lance_namespace.errors import (
@@ -26,6 +27,7 @@ from lance_namespace.errors import (
     TableTagAlreadyExistsError,
     TableTagNotFoundError,
     TableVersionNotFoundError,
+    UnauthenticatedError,
     UnsupportedOperationError,
 )
 
@@ -54,8 +56,28 @@ __all__ = [
     "TableTagNotFoundError",
     "TableVersionAlreadyExistsError",
     "TableVersionNotFoundError",
+    "UnauthenticatedError",
     "UnsupportedOperationError",
+    "reraise_interrupt",
 ]
+
+_INTERRUPT = re.compile(r"^(External error: |LanceError\(.*\): |Python exception: )*KeyboardInterrupt:")
+
+
+def reraise_interrupt(error: BaseException) -> None:
+    """Raise ``KeyboardInterrupt`` in place of an error that another library made of one.
+
+    >>> reraise_interrupt(OSError("External error: KeyboardInterrupt: "))
+    Traceback (most recent call last):
+    KeyboardInterrupt
+    """
+    seen: set[int] = set()
+    found: BaseException | None = error
+    while found is not None and id(found) not in seen:
+        seen.add(id(found))
+        if isinstance(found, KeyboardInterrupt) or _INTERRUPT.search(str(found)):
+            raise KeyboardInterrupt from None
+        found = found.__cause__
 
 
 class SpecErrorCode(IntEnum):

@@ -16,6 +16,7 @@ from lancepart.model.spec import PartitionSpec
 from lancepart.storage import leafdata
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
+from lancepart.storage.translate import UnreadableError
 
 Key = tuple[str, ...]
 
@@ -57,8 +58,12 @@ def named(snapshot: Snapshot, metadata: TableMetadata, spec: PartitionSpec, iden
 
 
 def measured(root: Root, leaf: Leaf) -> Stats:
-    """The size of a leaf whose row does not tell it."""
-    count, size, fragments = leafdata.measure(leafdata.open_leaf(root, leaf.location, leaf.read_version))
+    """The size of a leaf whose row does not tell it; one that can't be opened counts as empty."""
+    try:
+        handle = leafdata.open_leaf(root, leaf.location, leaf.read_version)
+    except UnreadableError:
+        return Stats(rows=0, bytes=0, fragments=0)
+    count, size, fragments = leafdata.measure(handle)
     return Stats(rows=count, bytes=size, fragments=fragments)
 
 

@@ -54,7 +54,7 @@ def refuse_changed(reads: Iterable[Read], then: TableMetadata, snapshot: Snapsho
 
 
 def _is_same(then: Leaf | None, now: Leaf) -> bool:
-    return then is not None and then.read_version == now.read_version
+    return then is not None and (then.location, then.read_version) == (now.location, now.read_version)
 
 
 def shown(leaf: Leaf, metadata: TableMetadata) -> str:

@@ -82,14 +82,20 @@ def _of_work(
         stats=work.stats,
         others=kept,
     )
-    return [version], [Update(object_id=work.object_id, values=leaf.to_values())]
+    return [version], [Update(object_id=work.object_id, values={**leaf.to_values(), **_place(work)})]
+
+
+def _place(work: Work) -> dict[str, Any]:
+    """Where a leaf is from now on, if that is another place than before."""
+    return {"location": work.location} if work.is_relocated else {}
 
 
 def _of_draft_work(transaction: Transaction, work: Work) -> tuple[list[Row], list[Update]]:
     """For one leaf of the draft: its row's read columns, and nothing else."""
     if work.leaf is None:
         return [replace(new_leaf(transaction.spec, work), read_version=work.head).to_row()], []
-    pointer = {READ_VERSION.name: work.head, READ_BRANCH.name: work.leaf.branch, READ_TAG.name: None}
+    branch = None if work.is_relocated else work.leaf.branch
+    pointer = {READ_VERSION.name: work.head, READ_BRANCH.name: branch, READ_TAG.name: None, **_place(work)}
     return [], [Update(object_id=work.object_id, values=pointer)]
 
 

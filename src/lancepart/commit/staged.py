@@ -20,6 +20,7 @@ from lancepart.commit.transaction import Transaction
 from lancepart.commit.work import StaleReadError, Work
 from lancepart.errors import CommitConflictError, InvalidInputError
 from lancepart.storage.manifest import RETRY_SECONDS, Manifest
+from lancepart.storage.translate import UnreadableError
 from lancepart.write.conform import batches
 from lancepart.write.route import route
 
@@ -73,14 +74,22 @@ def write(job: Job, data: Any) -> Report:
         routed = list(route(chunk, metadata.schema, transaction.spec))
         works = transaction.work_for(routed)
         staged = transaction.over(
-            list(zip(works, routed, strict=True)), lambda pair: _staged(pair[0], pair[1].rows, pair[1])
+            list(zip(works, routed, strict=True)), lambda pair: _staged(job, pair[0], pair[1].rows, pair[1])
         )
         found += staged
     return Report(parts=tuple(found), keys=pa.concat_tables(keys) if keys else None, rows=rows)
 
 
-def _staged(work: Work, rows: Any, part: Any) -> Part:
-    staged = work.stage([rows])
+def _staged(job: Job, work: Work, rows: Any, part: Any) -> Part:
+    """Write rows for a partition; for one that they replace and that can't be opened, as if it were new."""
+    try:
+        staged = work.stage([rows])
+    except UnreadableError:
+        if job.mode not in (OVERWRITE, REPLACE):
+            raise
+        work.relocate()
+        work.leaf = None
+        staged = work.stage([rows])
     assert staged is not None
     return Part(key=part.key, values=part.values, location=work.location, staged=staged)
 

@@ -186,8 +186,8 @@ class Transaction:
             if len(addresses):
                 self.work_on(item).delete(addresses)
         known = {item.object_id for item in read}
-        whole = [self.work_on(item) for item in planned.leaves if item.object_id not in known]
-        self.over([work for work in whole if work.stats.rows], Work.clear)
+        whole = [item for item in planned.leaves if item.object_id not in known]
+        self.over([self.work_on(item) for item in whole if item.stats is None or item.stats.rows], Work.clear)
 
     def _matching_partly(self, predicate: Predicate | None) -> set[str]:
         """The leaves that may hold a row that a filter does not match."""
@@ -218,6 +218,7 @@ class Transaction:
                 head=item.read_version,
                 stats=item.stats or lookup.measured(self.manifest.root, item),
                 weak=self.weak,
+                anew=leaf_location(self.id, item.object_id),
             )
         return self.works[item.object_id]
 

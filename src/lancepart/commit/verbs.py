@@ -12,7 +12,12 @@ from datafusion import SessionContext
 
 from lancepart.commit.keys import KeyIndex
 from lancepart.commit.work import Work
-from lancepart.errors import InvalidInputError, TableColumnNotFoundError, TableSchemaValidationError
+from lancepart.errors import (
+    InvalidInputError,
+    TableColumnNotFoundError,
+    TableSchemaValidationError,
+    reraise_interrupt,
+)
 from lancepart.model.parse import parse
 from lancepart.model.predicate import And, In, Predicate
 from lancepart.read import leaf as reading
@@ -159,6 +164,7 @@ def set_columns(rows: Any, values: Mapping[str, str], schema: Any) -> Any:
     except TableSchemaValidationError:
         raise
     except Exception as error:
+        reraise_interrupt(error)
         text = str(error).split("\n")[0]
         raise InvalidInputError(f"the values to set are not understood: {text}") from None
     return fit(pa.table(arrays, names=schema.names), schema)

@@ -14,12 +14,13 @@ from lancepart.commit.keys import KeyIndex
 from lancepart.commit.leaves import prepared, stage_new_rows
 from lancepart.errors import CommitConflictError
 from lancepart.format.records import Stats
-from lancepart.layout.columns import AS_BYTES, Matching, to_leaf_columns, to_table_columns
+from lancepart.layout.columns import AS_BYTES, Matching, leaf_schema, to_leaf_columns, to_table_columns
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.storage import leafdata
 from lancepart.storage.leafdata import Difference, Fragments, LeafShape
 from lancepart.storage.root import Root
+from lancepart.storage.translate import UnreadableError
 
 
 class StaleReadError(CommitConflictError):
@@ -52,7 +53,7 @@ class Work:
     ``leaf`` is what was published when the transaction began, ``None`` for a partition that it creates; ``head`` is the
     private version that holds its changes, ``None`` while there is none; ``keys`` are those of upserts, none of which
     another writer may have added meanwhile; ``moved`` are pairs of versions with the same rows, the second one written
-    anew.
+    anew; ``anew`` is where the leaf is made again if its rows are to go and it can't be opened.
     """
 
     root: Root
@@ -74,6 +75,7 @@ class Work:
     schema: Any = None
     keys: tuple[tuple[tuple[str, ...], KeyIndex], ...] = ()
     moved: tuple[tuple[int, int], ...] = ()
+    anew: str | None = None
 
     @property
     def is_new(self) -> bool:
@@ -83,7 +85,12 @@ class Work:
     @property
     def is_changed(self) -> bool:
         """Whether there is anything to publish."""
-        return self.is_new or bool(self.added or self.deleted or self.replaced)
+        return self.is_new or self.is_relocated or bool(self.added or self.deleted or self.replaced)
+
+    @property
+    def is_relocated(self) -> bool:
+        """Whether the transaction made a leaf that exists anew elsewhere."""
+        return self.leaf is not None and self.location != self.leaf.location
 
     def as_leaf(self) -> Leaf:
         """The leaf as the transaction itself reads it."""
@@ -178,10 +185,22 @@ class Work:
         self.replaced = True
 
     def clear(self) -> None:
-        """Remove all rows, by metadata only."""
-        self.head = leafdata.clear(self.root, self.location, base=self._base)
+        """Remove all rows, by metadata only; a leaf that can't be opened is made again without rows."""
+        try:
+            self.head = leafdata.clear(self.root, self.location, base=self._base)
+        except UnreadableError:
+            self.relocate()
+            schema = leaf_schema(self.metadata.schema)
+            self.head = leafdata.create_leaf(self.root, self.location, schema, ())
         self.deleted += self.stats.rows
         self.stats = Stats(rows=0, bytes=0, fragments=0)
+
+    def relocate(self) -> None:
+        """Let what is written from now on stand in a directory of its own, and nothing be there yet."""
+        if not self.weak:
+            assert self.anew is not None
+            self.location = self.anew
+        self.head, self.pending, self.moved, self.ids, self.schema = None, (), (), (), None
 
     @property
     def _base(self) -> int | None:
@@ -204,6 +223,8 @@ class Work:
         if self.leaf is not None and current.read_version == self.leaf.read_version:
             self.leaf = current
             return
+        if self.is_relocated:
+            self._conflict("was changed by another writer while it was being made anew")
         if self.leaf is None:
             self._move_into(current)
         else:

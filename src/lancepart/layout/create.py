@@ -74,6 +74,7 @@ def define(schema: pa.Schema, partition_by: Sequence[str | PartitionField], *, t
 
 def refuse_taken(manifest: Manifest) -> None:
     """Refuse a root that has a table or other objects already."""
+    manifest.refuse_remains()
     snapshot = manifest.snapshot()
     if is_partitioned(snapshot.properties) or is_hive(snapshot.properties):
         raise TableAlreadyExistsError(f"there is a partitioned table at {manifest.root.uri!r} already: open it")

@@ -40,6 +40,7 @@ def find(root: Root, namespace: Sequence[str] = ()) -> Manifest:
     if snapshot.handle is None:
         if is_bare_tree(root, path):
             return TreeManifest(root, path)
+        manifest.refuse_remains()
         raise TableNotFoundError(f"there is no partitioned table at {root.uri!r}: make one with lancepart.create_table")
     _require_namespace(snapshot, path)
     properties = namespace_properties(snapshot, path)

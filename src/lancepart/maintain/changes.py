@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancepart.commit.rows import last_numbers
 from lancepart.errors import InvalidInputError, TableVersionNotFoundError, UnsupportedOperationError
 from lancepart.format.names import TABLE_VERSION, version_id
 from lancepart.format.records import VersionRecord
@@ -31,13 +34,16 @@ _LISTED = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What one commit did to one leaf: it went from one version to another, in one move or several."""
+    """What one commit did to one leaf: it went from one version to another, in one move or several.
+
+    A move from no version is that of a new leaf, a move to none that of one that was given up.
+    """
 
     number: int
     operation: str
     added: int
     deleted: int
-    moves: tuple[tuple[int | None, int], ...]
+    moves: tuple[tuple[int | None, int | None], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +73,7 @@ def changes(manifest: Manifest, since: Any, until: Any = None) -> pa.Table:
 
     Upkeep that only moves rows is left out.
     """
-    first = history.at(manifest, history.resolve(manifest, since) or 0)
+    first = history.required(manifest, since)
     last = manifest.snapshot(history.resolve(manifest, until))
     metadata = create.load(manifest, last)
     schema = pa.schema([*metadata.plain_schema, pa.field(CHANGE, pa.string())])
@@ -86,18 +92,29 @@ def between(manifest: Manifest, first: Snapshot, last: Snapshot, metadata: Table
     if metadata.transactions != STRONG:
         raise UnsupportedOperationError("changes needs a table with transactions='strong'")
     before = {leaf.object_id: leaf for leaf in planner.plan(first, create.load(manifest, first), None).leaves}
-    after = planner.plan(last, metadata, None).leaves
-    _refuse_removed(before, after)
-    numbers = {leaf.object_id: range(_number(before.get(leaf.object_id)) + 1, leaf.number + 1) for leaf in after}
+    after = {leaf.object_id: leaf for leaf in planner.plan(last, metadata, None).leaves}
+    numbers = _numbers(first, last, before, after)
     records = _records(last, [version_id(name, number) for name, found in numbers.items() for number in found])
-    found = []
-    for leaf in after:
-        older = before.get(leaf.object_id)
-        version = older.read_version if older is not None else None
-        steps = tuple(_steps(leaf.object_id, numbers[leaf.object_id], records, version))
-        if steps:
-            found.append(LeafChanges(root=manifest.root, object_id=leaf.object_id, location=leaf.location, steps=steps))
-    return found
+    return [
+        LeafChanges(root=manifest.root, object_id=name, location=location, steps=tuple(step for _, step in group))
+        for name in numbers
+        for location, group in groupby(
+            _steps(name, numbers[name], records, before.get(name), after.get(name)), key=itemgetter(0)
+        )
+    ]
+
+
+def _numbers(
+    first: Snapshot, last: Snapshot, before: Mapping[str, Leaf], after: Mapping[str, Leaf]
+) -> dict[str, range]:
+    """The numbers of the versions that each leaf got in between; those of one that was made again go on."""
+    known = last_numbers(first, [name for name in after if name not in before])
+    gone = last_numbers(last, [name for name in before if name not in after])
+    found = {
+        name: range((before[name].number if name in before else known.get(name, 0)) + 1, leaf.number + 1)
+        for name, leaf in after.items()
+    }
+    return found | {name: range(number, number + 1) for name, number in gone.items()}
 
 
 def everything(manifest: Manifest, snapshot: Snapshot, metadata: TableMetadata) -> list[LeafChanges]:
@@ -114,18 +131,6 @@ def everything(manifest: Manifest, snapshot: Snapshot, metadata: TableMetadata) 
     return found
 
 
-def _number(leaf: Leaf | None) -> int:
-    return 0 if leaf is None else leaf.number
-
-
-def _refuse_removed(before: dict[str, Leaf], after: Sequence[Leaf]) -> None:
-    """A leaf is removed when it is empty and no kept snapshot has rows of it, so that nobody can tell what it lost."""
-    kept = {leaf.object_id for leaf in after}
-    for name, leaf in before.items():
-        if name not in kept and (leaf.stats is None or leaf.stats.rows):
-            raise TableVersionNotFoundError(f"the history of partition {name!r} has expired")
-
-
 def _records(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, VersionRecord]:
     """The rows of some versions of leaves, by one look; of very many by reading all there are."""
     if len(ids) <= _LISTED:
@@ -138,31 +143,83 @@ def _records(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, VersionRecord]
     return {row.object_id: record for row in rows if (record := VersionRecord.from_row(row)) is not None}
 
 
-def _steps(name: str, numbers: range, records: dict[str, VersionRecord], version: int | None) -> Iterator[Step]:
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """Where a leaf stands while its versions are followed: its directory, its version, and its rows if known."""
+
+    location: str | None = None
+    version: int | None = None
+    rows: int | None = 0
+
+
+def _steps(
+    name: str, numbers: range, records: Mapping[str, VersionRecord], before: Leaf | None, after: Leaf | None
+) -> Iterator[tuple[str, Step]]:
+    """What each commit did to a leaf, and in which of its directories.
+
+    A leaf that was removed had lost its rows before, and one that is made anew elsewhere loses those that it had.
+    """
+    here = _Here()
+    if before is not None:
+        here = _Here(before.location, before.read_version, None if before.stats is None else before.stats.rows)
+    if after is None:
+        yield from _ended(here, numbers[-1], DELETE)
+        return
+    lost: int | None = None
     for number in numbers:
         record = records.get(version_id(name, number))
         if record is None or record.read_version is None:
-            raise TableVersionNotFoundError(f"version {number} of partition {name!r} has expired")
-        newer = record.read_version
+            lost = lost or number
+            continue
+        location = record.location or here.location or after.location
+        if here.location not in (None, location):
+            yield from _ended(here, number, str(record.operation) if record.deleted else DELETE)
+            here, record = _Here(), replace(record, deleted=0)
+        elif lost is not None:
+            break
+        lost = None
         if record.operation not in ONLY_MOVES:
-            moves = []
-            for end, start_again in [*record.moved, (newer, newer)]:
-                moves.append((version, end))
-                version = start_again
-            yield Step(
-                number=number,
-                operation=str(record.operation),
-                added=record.added or 0,
-                deleted=record.deleted or 0,
-                moves=tuple(moves),
-            )
-        version = newer
+            yield location, _step(record, here.version)
+        here = _Here(location, record.read_version, None if record.stats is None else record.stats.rows)
+    if lost is not None:
+        raise TableVersionNotFoundError(f"version {lost} of partition {name!r} has expired")
+
+
+def _step(record: VersionRecord, older: int | None) -> Step:
+    """What a commit did, from the version that it found; one that leaves no rows need not be looked at."""
+    newer = None if record.stats is not None and not record.stats.rows else record.read_version
+    moves: list[tuple[int | None, int | None]] = []
+    for end, start_again in record.moved:
+        moves.append((older, end))
+        older = start_again
+    return Step(
+        number=record.number,
+        operation=str(record.operation),
+        added=record.added or 0,
+        deleted=record.deleted or 0,
+        moves=(*moves, (older, newer)),
+    )
+
+
+def _ended(here: _Here, number: int, operation: str) -> Iterator[tuple[str, Step]]:
+    """All rows of a directory go, if there are any."""
+    if here.location is not None and here.version is not None and here.rows != 0:
+        gone = 1 if here.rows is None else here.rows
+        yield (
+            here.location,
+            Step(number=number, operation=operation, added=0, deleted=gone, moves=((here.version, None),)),
+        )
 
 
 def _move(
-    root: Root, location: str, schema: Any, older: int | None, newer: int, deletes: bool
+    root: Root, location: str, schema: Any, older: int | None, newer: int | None, deletes: bool
 ) -> Iterator[tuple[str, Any]]:
     if older == newer:
+        return
+    if newer is None:
+        if deletes:
+            last = leafdata.open_leaf(root, location, older)
+            yield from _shown(last, last.to_batches(**AS_BYTES), schema, DELETE)
         return
     after = leafdata.open_leaf(root, location, newer)
     if older is None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +21,7 @@ from lancepart.storage import history, leafdata, refs
 from lancepart.storage.history import VersionInfo
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.rows import TABLE_VERSION
-from lancepart.storage.translate import MissingError
+from lancepart.storage.translate import MissingError, UnreadableError
 
 _PARTITIONS = pa.schema(
     [
@@ -70,6 +73,16 @@ _INDICES = pa.schema(
         ("columns", pa.list_(pa.string())),
     ]
 )
+_BROKEN = pa.schema(
+    [
+        ("spec_id", pa.int32()),
+        ("partition", pa.map_(pa.string(), pa.string())),
+        ("object_id", pa.string()),
+        ("location", pa.string()),
+        ("read_version", pa.uint64()),
+        ("error", pa.string()),
+    ]
+)
 _STRAYS = pa.schema(
     [
         ("object_id", pa.string()),
@@ -80,6 +93,9 @@ _STRAYS = pa.schema(
     ]
 )
 _DETACHED = 1 << 63
+
+_THREADS = 16
+_NAMED = 3
 
 
 class Inspect:
@@ -95,28 +111,22 @@ class Inspect:
         return metadata, planner.plan(snapshot, metadata, None).leaves
 
     def partitions(self) -> pa.Table:
-        """The leaves: their values, place and size."""
+        """The leaves: their values, place and size; that of a leaf that must be opened for it and can't be is NULL."""
         metadata, leaves = self._loaded()
         return pa.Table.from_pylist([self._partition(metadata, leaf) for leaf in leaves], schema=_PARTITIONS)
 
     def _partition(self, metadata: TableMetadata, leaf: Leaf) -> dict[str, Any]:
-        spec = metadata.spec_of(leaf.spec_id)
-        assert spec is not None
-        if leaf.stats is None:
+        rows, size, fragments = self._size(leaf)
+        return {**_named(metadata, leaf), "rows": rows, "bytes": size, "fragments": fragments}
+
+    def _size(self, leaf: Leaf) -> tuple[int | None, int | None, int | None]:
+        if leaf.stats is not None:
+            return leaf.stats.rows, leaf.stats.bytes, leaf.stats.fragments
+        try:
             opened = self._opened(leaf)
-            rows, size, fragments = (0, 0, 0) if opened is None else leafdata.measure(opened)
-        else:
-            rows, size, fragments = leaf.stats.rows, leaf.stats.bytes, leaf.stats.fragments
-        return {
-            "spec_id": leaf.spec_id,
-            "partition": [(field.field_id, value) for field, value in zip(spec.fields, leaf.values, strict=True)],
-            "object_id": leaf.object_id,
-            "location": leaf.location,
-            "read_version": leaf.read_version,
-            "rows": rows,
-            "bytes": size,
-            "fragments": fragments,
-        }
+        except UnreadableError:
+            return None, None, None
+        return (0, 0, 0) if opened is None else leafdata.measure(opened)
 
     def _opened(self, leaf: Leaf) -> Any:
         """A leaf at its version; ``None`` for one that a client of the catalog has only declared."""
@@ -126,6 +136,32 @@ class Inspect:
             if refs.is_declared(self._manifest.root, leaf.location):
                 return None
             raise
+
+    def _readable(self) -> Iterator[tuple[Leaf, Any]]:
+        """The leaves that have data and can be opened; ``broken`` tells the others."""
+        for leaf in self._loaded()[1]:
+            with contextlib.suppress(UnreadableError):
+                if (handle := self._opened(leaf)) is not None:
+                    yield leaf, handle
+
+    def broken(self) -> pa.Table:
+        """The leaves that can't be read at their version, and why: a file of theirs is gone or damaged.
+
+        Each leaf is opened for it, and each of its files looked for; their content is not read.
+        """
+        metadata, leaves = self._loaded()
+        with ThreadPoolExecutor(_THREADS) as pool:
+            faults = list(pool.map(self._fault, leaves))
+        rows = [{**_named(metadata, leaf), "error": fault} for leaf, fault in zip(leaves, faults, strict=True) if fault]
+        return pa.Table.from_pylist(rows, schema=_BROKEN)
+
+    def _fault(self, leaf: Leaf) -> str | None:
+        try:
+            handle = self._opened(leaf)
+        except UnreadableError as error:
+            return str(error)
+        gone = [] if handle is None else leafdata.missing_files(self._manifest.root, leaf.location, handle)
+        return f"{len(gone)} files are gone: {', '.join(gone[:_NAMED])}" if gone else None
 
     def specs(self) -> pa.Table:
         """The versions of the partitioning, a row a field."""
@@ -175,12 +211,10 @@ class Inspect:
         return None
 
     def fragments(self) -> pa.Table:
-        """The fragments of every leaf."""
-        _, leaves = self._loaded()
+        """The fragments of every leaf that can be opened."""
         rows = []
-        for leaf in leaves:
-            handle = self._opened(leaf)
-            for fragment in () if handle is None else handle.get_fragments():
+        for leaf, handle in self._readable():
+            for fragment in handle.get_fragments():
                 size = sum(int(file.file_size_bytes or 0) for file in fragment.metadata.files)
                 rows.append(
                     {
@@ -194,11 +228,9 @@ class Inspect:
         return pa.Table.from_pylist(rows, schema=_FRAGMENTS)
 
     def indices(self) -> pa.Table:
-        """The indices of every leaf."""
-        _, leaves = self._loaded()
+        """The indices of every leaf that can be opened."""
         rows = []
-        for leaf in leaves:
-            handle = self._opened(leaf)
+        for leaf, handle in self._readable():
             rows += [
                 {
                     "object_id": leaf.object_id,
@@ -206,7 +238,7 @@ class Inspect:
                     "type": each.index_type,
                     "columns": list(each.field_names),
                 }
-                for each in ([] if handle is None else handle.describe_indices())
+                for each in handle.describe_indices()
             ]
         return pa.Table.from_pylist(rows, schema=_INDICES)
 
@@ -215,7 +247,10 @@ class Inspect:
         metadata, leaves = self._loaded()
         rows = []
         for leaf in leaves if metadata.transactions == STRONG else ():
-            handle = leafdata.open_leaf(self._manifest.root, leaf.location, None)
+            try:
+                handle = leafdata.open_leaf(self._manifest.root, leaf.location, None)
+            except UnreadableError:
+                continue
             if handle.version > self._newest_on_main(leaf):
                 rows.append(
                     {
@@ -250,6 +285,19 @@ class Inspect:
             f"<b>{html.escape(self._manifest.root.uri)}</b><br>{size}{len(leaves):,} partitions by {fields}"
             f"<table><tr><th>column</th><th>type</th></tr>{columns}</table>"
         )
+
+
+def _named(metadata: TableMetadata, leaf: Leaf) -> dict[str, Any]:
+    """Which leaf it is, and where."""
+    spec = metadata.spec_of(leaf.spec_id)
+    assert spec is not None
+    return {
+        "spec_id": leaf.spec_id,
+        "partition": [(field.field_id, value) for field, value in zip(spec.fields, leaf.values, strict=True)],
+        "object_id": leaf.object_id,
+        "location": leaf.location,
+        "read_version": leaf.read_version,
+    }
 
 
 def _definition(manifest: Manifest, item: VersionInfo | None) -> str | None:

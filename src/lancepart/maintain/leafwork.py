@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +21,9 @@ from lancepart.read import leaf as reading
 from lancepart.read.leaf import ADDRESS, LeafTask
 from lancepart.storage import leafdata
 from lancepart.storage.root import Root
+from lancepart.storage.translate import UnreadableError
+
+Work = TypeVar("Work")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +48,24 @@ class Compacting:
     indices: tuple[Index, ...]
 
 
+UNREADABLE = 0
+"""In place of a version: the leaf can't be read, and stays as it is."""
+
+
+def _if_readable(action: Callable[[Work], int | None]) -> Callable[[Work], int | None]:
+    """An action that leaves out a leaf whose files are gone or damaged, so that it does not stop the others."""
+
+    @wraps(action)
+    def act(work: Work) -> int | None:
+        try:
+            return action(work)
+        except UnreadableError:
+            return UNREADABLE
+
+    return act
+
+
+@_if_readable
 def compact(work: Compacting) -> int | None:
     """The compacted version, None if there is nothing to do; a leaf too small for an index goes without."""
     place = work.place
@@ -60,7 +83,7 @@ def compact(work: Compacting) -> int | None:
     for index in work.indices:
         with contextlib.suppress(InvalidInputError):
             at = replace(place, leaf=replace(place.leaf, read_version=newer))
-            newer = build_index(Indexing(place=at, index=index)) or newer
+            newer = _build_index(Indexing(place=at, index=index)) or newer
     return newer
 
 
@@ -72,8 +95,13 @@ class Indexing:
     index: Index
 
 
+@_if_readable
 def build_index(work: Indexing) -> int | None:
     """The version with the index, None if the leaf has no rows or no such column."""
+    return _build_index(work)
+
+
+def _build_index(work: Indexing) -> int | None:
     leaf, index = work.place.leaf, work.index
     physical = reading.physical_column(work.place.task(), index.column)
     if physical is None or leaf.read_version is None or (leaf.stats is not None and leaf.stats.rows == 0):

@@ -18,7 +18,9 @@ class Tags:
 
     def create(self, name: str, version: int) -> None:
         """Name a snapshot; a named one does not expire."""
-        refuse_past(history.at(self._manifest, version))
+        target = history.required(self._manifest, version)
+        refuse_past(target)
+        version = target.version
         protected = version in self.list().values()
         history.create_tag(self._manifest, name, version)
         snapshot = self._manifest.snapshot()

@@ -6,10 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from lancepart.commit import lookup, staged, verbs
 from lancepart.commit.transaction import Transaction
 from lancepart.commit.work import Work
-from lancepart.errors import CommitConflictError, InvalidInputError, UnsupportedOperationError
+from lancepart.errors import (
+    CommitConflictError,
+    InvalidInputError,
+    InvalidTableStateError,
+    UnsupportedOperationError,
+)
 from lancepart.layout import create
 from lancepart.layout.leaves import Leaf
 from lancepart.maintain import indices, leafwork
@@ -19,8 +26,10 @@ from lancepart.maintain.leafwork import Compacting, Indexing, Place, Rewriting
 from lancepart.maintain.progress import track
 from lancepart.model.schema import field_id
 from lancepart.plan import planner
+from lancepart.read import leaf as reading
 from lancepart.storage import history, leafdata
 from lancepart.storage.manifest import Manifest
+from lancepart.storage.translate import UnreadableError
 
 TARGET_ROWS = 1024 * 1024
 
@@ -89,15 +98,18 @@ def rewrite(manifest: Manifest, where: str | None = None, *, spark: Any = None, 
         if item.spec_id != opening.spec.id and (item.stats is None or item.stats.rows)
     ]
 
-    def step(transaction: Transaction, leaves: Sequence[Leaf]) -> list[str]:
+    def step(transaction: Transaction, leaves: Sequence[Leaf]) -> tuple[list[str], list[str]]:
         job = staged.job_of(transaction)
         works = [Rewriting(place=_place(transaction, leaf), predicate=predicate, job=job) for leaf in leaves]
-        found = over(spark, leafwork.rewrite, works, "rewriting", progress=progress and spark is not None)
+        try:
+            found = over(spark, leafwork.rewrite, works, "rewriting", progress=progress and spark is not None)
+        except UnreadableError:
+            return [], [leaf.object_id for leaf in leaves]
         moved = [(leaf, each) for leaf, each in zip(leaves, found, strict=True) if each is not None]
         for leaf, (addresses, _) in moved:
             transaction.work_on(leaf).delete(addresses)
         staged.adopt(transaction, job, [report for _, (_, report) in moved])
-        return [leaf.object_id for leaf, _ in moved]
+        return [leaf.object_id for leaf, _ in moved], []
 
     return _in_commits(opening, old, step, "rewriting", together=spark is not None, progress=progress)
 
@@ -113,15 +125,17 @@ def _versions(
 ) -> Report:
     """Let an action make new versions of leaves that hold the same rows, and publish them."""
 
-    def step(transaction: Transaction, found: Sequence[Leaf]) -> list[str]:
+    def step(transaction: Transaction, found: Sequence[Leaf]) -> tuple[list[str], list[str]]:
         there = [leaf for leaf in found if leaf.read_version is not None]
         tasks = [task(_place(transaction, leaf)) for leaf in there]
         what = f"{opening.operation} on Spark"
         versions = over(spark, action, tasks, what, progress=progress and spark is not None)
         made = [(leaf, version) for leaf, version in zip(there, versions, strict=True) if version is not None]
+        broken = [leaf.object_id for leaf, version in made if version == leafwork.UNREADABLE]
+        made = [(leaf, version) for leaf, version in made if version != leafwork.UNREADABLE]
         for leaf, version in made:
             _adopt(transaction.work_on(leaf), version)
-        return [leaf.object_id for leaf, _ in made]
+        return [leaf.object_id for leaf, _ in made], broken
 
     return _in_commits(opening, leaves, step, opening.operation, together=spark is not None, progress=progress)
 
@@ -133,7 +147,7 @@ def _place(transaction: Transaction, leaf: Leaf) -> Place:
 def _in_commits(
     opening: Transaction,
     leaves: Sequence[Leaf],
-    step: Callable[[Transaction, Sequence[Leaf]], list[str]],
+    step: Callable[[Transaction, Sequence[Leaf]], tuple[list[str], list[str]]],
     what: str,
     *,
     together: bool,
@@ -141,7 +155,8 @@ def _in_commits(
 ) -> Report:
     """Do something to leaves, each in a commit of its own or all in one, that yields to others.
 
-    A commit of all leaves out what others changed meanwhile, and is tried again with the rest.
+    A commit of all leaves out what others changed meanwhile, and is tried again with the rest. A step tells which
+    leaves it changed, and which of them can't be read.
     """
     groups: list[list[Leaf]] = [list(leaves)] if together and leaves else [[leaf] for leaf in leaves]
     done, skipped, version = 0, [], None
@@ -150,7 +165,8 @@ def _in_commits(
         while left:
             transaction = _strong(opening.manifest, opening.operation)
             current = [found for leaf in left if (found := _find(transaction, leaf)) is not None]
-            changed = step(transaction, current)
+            changed, broken = step(transaction, current)
+            skipped += [each for each in broken if each not in skipped]
             if not changed:
                 break
             try:
@@ -165,21 +181,50 @@ def _in_commits(
 
 
 def rollback(manifest: Manifest, version: Any) -> int | None:
-    """Bring back the rows of an older snapshot, as a new commit; what others commit meanwhile is a conflict."""
+    """Bring back exactly the rows of an older snapshot, as a new commit; what others commit meanwhile is a conflict.
+
+    A leaf that is still where it was goes back to its version of then. One that was removed since, or was made again in
+    another place, gets a copy of its rows under the table's partitioning of now.
+    """
     transaction = _strong(manifest, "rollback")
-    target = history.at(manifest, history.resolve(manifest, version) or 0)
+    target = history.required(manifest, version)
     transaction.needs = target.version
     then = {item.object_id: item for item in _leaves_at(transaction, target)}
     for item in transaction.plan(None).leaves:
         past = then.get(item.object_id)
-        if past is None:
+        if past is None or past.location != item.location:
             if item.stats is None or item.stats.rows:
                 transaction.work_on(item).replace()
-        elif past.read_version != item.read_version and past.read_version is not None:
-            work = transaction.work_on(item)
-            _adopt(work, past.read_version)
-            _count(work, item.read_version)
+            continue
+        del then[item.object_id]
+        if past.read_version != item.read_version and past.read_version is not None:
+            _go_back(transaction.work_on(item), item, past)
+    for past in then.values():
+        if past.stats is None or past.stats.rows:
+            _copy(transaction, past)
     return transaction.commit()
+
+
+def _go_back(work: Work, item: Leaf, past: Leaf) -> None:
+    """Let an older version of a leaf be its newest, if all of it is still there."""
+    assert past.read_version is not None
+    handle = leafdata.open_leaf(work.root, work.location, past.read_version)
+    if gone := leafdata.missing_files(work.root, work.location, handle):
+        raise InvalidTableStateError(
+            f"the rows of leaf {item.object_id!r} at that snapshot can't be brought back: {gone[0]!r} is gone"
+        )
+    _adopt(work, past.read_version)
+    try:
+        _count(work, item.read_version)
+    except UnreadableError:
+        work.added, work.deleted = work.stats.rows, item.stats.rows if item.stats is not None else 0
+
+
+def _copy(transaction: Transaction, past: Leaf) -> None:
+    """Add the rows that a leaf had."""
+    schema = transaction.metadata.plain_schema
+    task = transaction.task(past, None, schema.names)
+    verbs.append(transaction, pa.RecordBatchReader.from_batches(schema, reading.read(task)))
 
 
 def _count(work: Work, before: int | None) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from datafusion import SessionConfig, SessionContext
 
-from lancepart.errors import InvalidInputError
+from lancepart.errors import InvalidInputError, reraise_interrupt
 from lancepart.model.functions import FUNCTIONS, bind_functions, expression_type, register_functions
 from lancepart.model.sqltext import tokens
 from lancepart.model.typenames import kind_of
@@ -60,6 +60,7 @@ class Expression:
         try:
             tree = _parsed(self.sql, self.arity)
         except Exception as error:
+            reraise_interrupt(error)
             allowed = f"col0 to col{self.arity - 1}" if self.arity > 1 else "col0"
             raise InvalidInputError(f"expression {self.sql!r} is not SQL over {allowed}: {error}") from error
         for node in _walk(tree):
@@ -170,7 +171,8 @@ def referenced_columns(sql: str, names: Sequence[str]) -> set[str] | None:
     try:
         tree = _context().read_batch(pa.RecordBatch.from_pylist([], schema=schema)).parse_sql_expr(sql)
         return {str(node.to_variant().name()) for node in _walk(tree) if node.variant_name() == "Column"}
-    except Exception:
+    except Exception as error:
+        reraise_interrupt(error)
         return None
 
 

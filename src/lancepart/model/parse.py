@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from datafusion import SessionContext
 
-from lancepart.errors import InvalidInputError
+from lancepart.errors import InvalidInputError, reraise_interrupt
 from lancepart.model.predicate import (
     And,
     BooleanColumn,
@@ -55,6 +55,7 @@ def parse(sql: str, schema: Any) -> Predicate:
             raise InvalidInputError("subqueries are not supported")
         return _from_plan(plan.optimized_logical_plan(), _Tree(schema))
     except Exception as error:
+        reraise_interrupt(error)
         raise InvalidInputError(f"invalid filter {sql!r}: {_reason(error)}") from error
 
 

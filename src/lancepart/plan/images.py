@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lancepart.errors import reraise_interrupt
 from lancepart.model.domain import Domain
 from lancepart.model.ordering import Ordering, ordering
 from lancepart.model.spec import PartitionField
@@ -95,7 +96,8 @@ def applied(field: PartitionField, columns: Sequence[Any]) -> Any | None:
     """The field's values, or None where it cannot be computed: then it says nothing about partitions."""
     try:
         return canonical(field.apply(columns))
-    except Exception:
+    except Exception as error:
+        reraise_interrupt(error)
         return None
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
+from lancepart.errors import reraise_interrupt
 from lancepart.layout.columns import converted
 from lancepart.model.predicate import Predicate
 from lancepart.model.quoting import arrow_type_name
@@ -126,6 +127,7 @@ def _tried(task: GroupTask, memory: int, part: Part, batch_rows: int) -> Generat
             started = True
             yield batch
     except Exception as error:
+        reraise_interrupt(error)
         if started or _EXHAUSTED not in str(error):
             raise
         return False
@@ -149,7 +151,8 @@ def _run(task: GroupTask, memory: int, part: Part, batch_rows: int) -> Iterator[
             rows = batch.to_pyarrow()
             if rows.num_rows:
                 yield _as_shown(rows, schema)
-    except Exception:
+    except Exception as error:
+        reraise_interrupt(error)
         for failed in [source.error for source in sources if source.error is not None]:
             raise failed from None
         raise

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from datafusion import SessionContext
 
-from lancepart.errors import InvalidTableStateError
 from lancepart.layout.columns import AS_BYTES, Matching, constant, to_table_columns
 from lancepart.layout.layouts import match
 from lancepart.layout.leaves import Leaf
@@ -21,7 +20,7 @@ from lancepart.read import constants
 from lancepart.read.asked import asked_of_lance
 from lancepart.storage import leafdata, refs
 from lancepart.storage.root import Root
-from lancepart.storage.translate import MissingError, storage_errors
+from lancepart.storage.translate import UnreadableError, storage_errors
 
 ADDRESS = "__lancepart_address"
 LEAF = "__lancepart_leaf"
@@ -159,7 +158,7 @@ def _begun(task: LeafTask) -> tuple[LeafTask, Any] | None:
         return None
     try:
         return settled, _open(settled)
-    except InvalidTableStateError:
+    except UnreadableError:
         if task.metadata.layout == HIVE and refs.is_declared(task.root, task.leaf.location):
             return None
         raise
@@ -182,10 +181,10 @@ def _settled(task: LeafTask) -> LeafTask | None:
 def _open(task: LeafTask) -> Any:
     try:
         return leafdata.open_leaf(task.root, task.leaf.location, task.leaf.read_version)
-    except MissingError as error:
-        raise InvalidTableStateError(
-            f"leaf {task.leaf.object_id!r} can't be read at version {task.leaf.read_version}: its files are gone; "
-            f"the snapshot may have expired ({error})"
+    except UnreadableError as error:
+        raise type(error)(
+            f"leaf {task.leaf.object_id!r} can't be read at version {task.leaf.read_version}: its files are gone or "
+            f"damaged; the snapshot may have expired ({error})"
         ) from None
 
 

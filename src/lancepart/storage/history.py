@@ -17,6 +17,8 @@ from lancepart.storage.rows import TABLE_VERSION, Row
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import MissingError, storage_errors
 
+DEFINED = "partition_spec_v"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionInfo:
@@ -39,14 +41,24 @@ def resolve(manifest: Manifest, wanted: int | str | datetime | None) -> int | No
         if found is None:
             raise TableTagNotFoundError(f"there is no tag {wanted!r}")
         return found
-    if isinstance(wanted, datetime):
-        return _at(manifest, wanted)
-    at(manifest, wanted)
-    return wanted
+    found = _at(manifest, wanted) if isinstance(wanted, datetime) else wanted
+    if not any(key.startswith(DEFINED) for key in at(manifest, found).properties):
+        raise TableVersionNotFoundError(f"there is no snapshot {found}: the table was made after it")
+    return found
+
+
+def required(manifest: Manifest, wanted: int | str | datetime | None) -> Snapshot:
+    """The snapshot that a number, a tag's name or a moment stands for; there must be one."""
+    found = resolve(manifest, wanted)
+    if found is None:
+        raise InvalidInputError("version is missing: give a number, a tag's name or a datetime")
+    return at(manifest, found)
 
 
 def at(manifest: Manifest, version: int) -> Snapshot:
     """The manifest at a version, or a clear word that it is gone."""
+    if not 0 < version < 1 << 63:
+        raise TableVersionNotFoundError(f"there is no snapshot {version}: they are counted from 1 up")
     try:
         return manifest.snapshot(version)
     except MissingError:

@@ -15,10 +15,15 @@ from lance.optimize import Compaction, CompactionOptions
 from lance.schema import LanceSchema
 
 from lancepart.storage.alignment import aligned
+from lancepart.storage.files import Files
 from lancepart.storage.root import Root
-from lancepart.storage.translate import ConflictError, storage_errors
+from lancepart.storage.translate import ConflictError, UnreadableError, storage_errors
 
 BLOBS_AS_BYTES = "all_binary"
+_RESCUE = (
+    "the table's manifest names this version: bring its file {} back, or delete or overwrite the whole partition, "
+    "or roll back; table.inspect.broken() lists all leaves that can't be read"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +156,31 @@ def _ids(field: Any) -> tuple[Any, ...]:
 
 def open_leaf(root: Root, location: str, version: int | None) -> lance.LanceDataset:
     """Open a leaf at the version that the manifest names, or its latest."""
-    with storage_errors(f"open the leaf at {location!r}", root):
-        return lance.dataset(root.uri_of(location), version=version, storage_options=_options(root))
+    try:
+        with storage_errors(f"open the leaf at {location!r}", root):
+            return lance.dataset(root.uri_of(location), version=version, storage_options=_options(root))
+    except UnreadableError as error:
+        if version is None:
+            raise
+        raise type(error)(f"{error}; {_RESCUE.format(_manifest_file(version))}") from None
+
+
+def _manifest_file(version: int) -> str:
+    """The file that a version of a leaf begins with."""
+    return f"_versions/d{version}.manifest" if version >> 63 else f"_versions of version {version}"
+
+
+def missing_files(root: Root, location: str, handle: Any) -> list[str]:
+    """The files that an open version of a leaf needs and that are gone, as paths beneath the root."""
+    store = Files(root)
+    inside = {
+        f"data/{file.path}"
+        for fragment in handle.get_fragments()
+        for file in fragment.metadata.files
+        if getattr(file, "base_id", None) is None
+    }
+    inside |= {str(found) for fragment in handle.get_fragments() if (found := fragment.deletion_file())}
+    return sorted(path for name in inside if not store.exists(path := f"{location}/{name}"))
 
 
 def as_dataset(root: Root, location: str, schema: pa.Schema, fragments: Sequence[Any], *, base: int | None) -> Any:

@@ -12,19 +12,33 @@ from typing import TypeVar
 import lance
 import pyarrow as pa
 
-from lancepart.errors import ConcurrentModificationError, InternalError, LanceNamespaceError
+from lancepart.errors import ConcurrentModificationError, InternalError, InvalidTableStateError, LanceNamespaceError
 from lancepart.format.names import REQUIRED_COLUMNS
 from lancepart.format.rows import CREATED_AT, PRIMARY_KEY, PRIMARY_KEY_POSITION, SCHEMA
 from lancepart.storage import upkeep
 from lancepart.storage.dataset import create_dataset
+from lancepart.storage.files import Files
 from lancepart.storage.root import Root
 from lancepart.storage.rows import Change, source_table
 from lancepart.storage.snapshot import Snapshot, literals
-from lancepart.storage.translate import ConflictError, ExistsError, KeyExistsError, MissingError, storage_errors
+from lancepart.storage.translate import (
+    ConflictError,
+    DamagedError,
+    ExistsError,
+    KeyExistsError,
+    MissingError,
+    storage_errors,
+)
 
 NAME = "__manifest"
 RETRY_SECONDS = 60.0
 FRESH_SECONDS = 300.0
+_VERSIONS = "_versions"
+_LAST = (1 << 64) - 1
+_RESCUE = (
+    "is damaged: bring it back from a backup; if there is none, moving the file of the newest version away makes the "
+    "version before it the latest"
+)
 
 _SEALED = pa.schema([pa.field("sealed", pa.null())])
 
@@ -49,6 +63,23 @@ class Manifest:
             if version is not None:
                 raise
             return Snapshot(None, self.root)
+        except DamagedError as error:
+            raise DamagedError(f"{error}; {self._damaged_file(version)} {_RESCUE}") from None
+
+    def refuse_remains(self) -> None:
+        """Refuse to take a manifest for one that was never written whose versions are gone while its rows are not."""
+        data, versions = f"{NAME}/data", f"{NAME}/{_VERSIONS}"
+        if self.snapshot().handle is None and not Files(self.root).is_empty(data):
+            raise InvalidTableStateError(
+                f"there is data of a table at {self.root.uri!r}, and {versions!r} is gone: bring it back from a backup"
+            )
+
+    def _damaged_file(self, version: int | None) -> str:
+        """The file that could not be read: that of a version, or the newest; their names count down."""
+        names = sorted(info.path for info in Files(self.root).children(f"{NAME}/{_VERSIONS}")[1])
+        known = [name for name in names if name.endswith(".manifest")]
+        own = [name for name in known if version is not None and str(_LAST - version) in name]
+        return repr((own or known or [f"{NAME}/{_VERSIONS}"])[0])
 
     def _remembered(self, handle: lance.LanceDataset, *, latest: bool) -> Snapshot:
         """The latest snapshot as last opened, with all that was read of it, if it is the one asked for."""

@@ -16,8 +16,11 @@ from lancepart.errors import (
     ConcurrentModificationError,
     InternalError,
     InvalidInputError,
+    InvalidTableStateError,
     PermissionDeniedError,
     ServiceUnavailableError,
+    UnauthenticatedError,
+    reraise_interrupt,
 )
 from lancepart.storage.root import Root
 
@@ -30,15 +33,33 @@ _MISSING = re.compile(
     r"was not found|not found:|no such (file|dataset|key|version)|does not exist|notfound", re.IGNORECASE
 )
 _EXISTS = re.compile(r"already exists", re.IGNORECASE)
-_DENIED = re.compile(r"permission denied|access ?denied|forbidden|status(?: code)?:? 403\b", re.IGNORECASE)
+_DENIED = re.compile(
+    r"permission denied|access ?denied|forbidden|status(?: code)?:? 403\b|read-only file system", re.IGNORECASE
+)
+_UNKNOWN = re.compile(
+    r"failed to get \w+ credentials|credentialsnotloaded|no providers in chain|missing credentials|InvalidAccessKeyId"
+    r"|SignatureDoesNotMatch|ExpiredToken|InvalidToken|status(?: code)?:? 401\b|unauthorized"
+    r"|169\.254\.169\.254|metadata\.google\.internal",
+    re.IGNORECASE,
+)
+_NO_BUCKET = re.compile(r"NoSuchBucket|bucket does not exist", re.IGNORECASE)
+_FULL = re.compile(r"no space left on device|disk quota exceeded|file too large", re.IGNORECASE)
+_NO_DIRECTORY = re.compile(r"not a directory", re.IGNORECASE)
+_DAMAGED = re.compile(
+    r"file size is too small|does not have sufficient data|corrupt|magic number|failed to decode|decodeerror"
+    r"|invalid range \S+ for object of size|invalid protobuf|invalid wire type|unexpected end of file"
+    r"|unexpectedeof|range end index",
+    re.IGNORECASE,
+)
 _INPUT = re.compile(
     r"invalid user input|invalid input|lanceerror\(schema\)|schema error|sql error|parse error|parsererror"
     r"|no field named|error during planning|type_coercion|invalid argument|failed to parse|with different schema"
-    r"|vector column \S+ must be|query vector size",
+    r"|ref is invalid|file name too long|vector column \S+ must be|query vector size",
     re.IGNORECASE,
 )
 _UNREACHABLE = re.compile(r"connection refused|connect error|error sending request|timed out|dns error", re.IGNORECASE)
 _SOURCE = re.compile(r",?\s*(/[^\s,]*)?/?rust/[^\s,]*\.rs:\d+:\d+")
+_INSIDES = re.compile(r": (ProviderError|DispatchFailure|ServiceError)\(.*")
 _SECRET_KEYS = re.compile(r"secret|token|password|key|sas|credential", re.IGNORECASE)
 
 
@@ -50,8 +71,16 @@ class KeyExistsError(ConcurrentModificationError):
     """A row to be inserted is there already; nothing was written."""
 
 
-class MissingError(InternalError):
-    """There is no dataset, or no such version of it."""
+class UnreadableError(InvalidTableStateError):
+    """Files of a table are gone or damaged: no attempt will fare better."""
+
+
+class MissingError(UnreadableError):
+    """There is no dataset, or no such version of it, or a file of it is gone."""
+
+
+class DamagedError(UnreadableError):
+    """A file of a dataset is not what was written."""
 
 
 class ExistsError(ConcurrentModificationError):
@@ -63,7 +92,8 @@ def storage_errors(action: str, root: Root) -> Iterator[None]:
     """Turn what the storage layers raise into errors that say what was being done, without credentials."""
     try:
         yield
-    except LanceNamespaceError:
+    except LanceNamespaceError as error:
+        reraise_interrupt(error)
         raise
     except (FileNotFoundError, FileExistsError):
         raise
@@ -72,6 +102,7 @@ def storage_errors(action: str, root: Root) -> Iterator[None]:
     except PermissionError as error:
         raise PermissionDeniedError(f"may not {action}: {_clean(error, root)}") from None
     except Exception as error:
+        reraise_interrupt(error)
         if type(error).__name__ == "PanicException":
             raise
         raise translated(error, action, root) from None
@@ -81,24 +112,30 @@ def translated(error: Exception, action: str, root: Root) -> Exception:
     """The error to raise in place of one of Lance's, which has only texts to tell them apart."""
     text = str(error)
     message = f"could not {action}: {_clean(error, root)}"
-    rules: tuple[tuple[re.Pattern[str], type[Exception]], ...] = (
-        (_KEY, KeyExistsError),
-        (_CONFLICT, ConflictError),
-        (_DENIED, PermissionDeniedError),
-        (_INPUT, InvalidInputError),
-        (_EXISTS, ExistsError),
-        (_MISSING, MissingError),
-        (_UNREACHABLE, ServiceUnavailableError),
+    rules: tuple[tuple[re.Pattern[str], type[Exception], str], ...] = (
+        (_KEY, KeyExistsError, ""),
+        (_CONFLICT, ConflictError, ""),
+        (_FULL, ServiceUnavailableError, "; make room, and try again"),
+        (_UNKNOWN, UnauthenticatedError, "; give the store's credentials in storage_options or in the environment"),
+        (_DENIED, PermissionDeniedError, ""),
+        (_NO_BUCKET, InvalidInputError, "; there is no such bucket"),
+        (_NO_DIRECTORY, InvalidInputError, "; the root of a table is a directory, and a file stands there"),
+        (_INPUT, InvalidInputError, ""),
+        (_EXISTS, ExistsError, ""),
+        (_MISSING, MissingError, ""),
+        (_DAMAGED, DamagedError, ""),
+        (_UNREACHABLE, ServiceUnavailableError, ""),
     )
-    for pattern, kind in rules:
+    for pattern, kind, advice in rules:
         if pattern.search(text):
-            return kind(message)
+            return kind(message + advice)
     return InternalError(message)
 
 
 def _clean(error: Exception, root: Root) -> str:
     """The first line of a message, without places in Rust's sources and without secrets."""
     text = _SOURCE.sub("", str(error).strip().split("\n")[0])
+    text = _INSIDES.sub("", text)
     for key, value in root.storage_options.items():
         if _SECRET_KEYS.search(key) and len(value) >= 4:
             text = text.replace(value, "***")

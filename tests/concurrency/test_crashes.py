@@ -34,6 +34,7 @@ from tests.concurrency import actions, audit
 from tests.support.catalogs import Place, ipc, rows
 from tests.support.dying import Kill
 from tests.support.processes import TORTURE, count_steps, run_and_die
+from tests.support.tiers import one_in
 
 pytestmark = pytest.mark.torture
 
@@ -251,7 +252,7 @@ def run_again(scenario: Scenario, place: Place) -> int | None:
     return None
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name.replace(" ", "-"))
+@pytest.mark.parametrize("scenario", one_in(3, SCENARIOS), ids=lambda scenario: scenario.name.replace(" ", "-"))
 def test_a_kill_at_any_step_leaves_the_catalog_as_before_or_as_after(tmp_path: Path, scenario: Scenario) -> None:
     template = prepared(scenario, Place(str(tmp_path / "template")))
     before = look(template)
@@ -268,6 +269,7 @@ def test_a_kill_at_any_step_leaves_the_catalog_as_before_or_as_after(tmp_path: P
         check(scenario, copy(f"{kill.step}-{kill.after}"), kill, before, after)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "scenario",
     [scenario for scenario in SCENARIOS if scenario.name in ON_S3 | (ON_S3_AT_LENGTH if TORTURE else set())],

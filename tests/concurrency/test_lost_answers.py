@@ -22,6 +22,7 @@ from tests.concurrency import actions, audit
 from tests.support import proxy, s3
 from tests.support.catalogs import Place, ipc, rows
 from tests.support.processes import TORTURE
+from tests.support.tiers import one_in
 
 pytestmark = pytest.mark.torture
 
@@ -93,7 +94,7 @@ REST = [
 ]
 
 
-@pytest.mark.parametrize(("action", "managed", "made", "codes"), SAMPLE + (REST if TORTURE else []))
+@pytest.mark.parametrize(("action", "managed", "made", "codes"), one_in(4, SAMPLE + (REST if TORTURE else [])))
 def test_an_answer_lost_after_the_work_was_done_doubles_nothing(
     s3_server: s3.Server, losing: proxy.Proxy, action: Action, managed: bool, made: set[str], codes: set[int | None]
 ) -> None:

@@ -22,6 +22,7 @@ from lance_namespace_urllib3_client.models import CommitTableOperation, CommitTa
 
 from lancepart.catalog import directories, lifecycle, requests, staging, tables, versions
 from lancepart.catalog.context import Catalog, shown
+from lancepart.catalog.properties import refuse_own
 from lancepart.errors import (
     ConcurrentModificationError,
     InvalidInputError,
@@ -84,12 +85,12 @@ def _step(catalog: Catalog, operation: CommitTableOperation) -> Step:
 
 def _declare(catalog: Catalog, request: DeclareTableRequest) -> Step:
     path = check_path(request.id, what="table")
+    properties = dict(refuse_own(request.properties or {}))
     snapshot = catalog.snapshot()
     lifecycle.refuse_existing(catalog, snapshot, path)
     location = lifecycle.declared_location(catalog, snapshot, path, request.location)
     if not directories.reserve(catalog, location):
         raise ConcurrentModificationError(f"table {shown(path)} is being created by another writer at this moment")
-    properties = dict(request.properties or {})
     row = Row(
         object_id=object_id(path), object_type=TABLE, location=location, metadata=properties or None, created_at=now()
     )

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from functools import partial
 from typing import TypeVar
 
+from lancepart.catalog import partitioned
 from lancepart.catalog.context import Catalog
+from lancepart.catalog.properties import identity, own_root, places
 from lancepart.errors import LanceNamespaceError
+from lancepart.format.names import OWN
 from lancepart.model.versions import DIRECTORY, version_of
-from lancepart.storage import refs
-from lancepart.storage.rows import TABLE, Row
+from lancepart.storage import refs, removal
+from lancepart.storage.rows import NAMESPACE, TABLE, Row
+from lancepart.storage.snapshot import Snapshot
 
 RESERVED = refs.RESERVED
 DEREGISTERED = ".lance-deregistered"
 SUFFIX = ".lance"
 
+_DATA = "data"
 _DROPPED = b"dropped by lancepart\n"
 _LEFTOVER_AGE = timedelta(hours=1)
 _PARALLEL = 16
@@ -57,6 +64,14 @@ def state(catalog: Catalog, location: str) -> State:
     if names or any(not catalog.files.is_empty(f"{location}/{directory}") for directory in directories):
         return State.STRAY if catalog.manifest_enabled else State.DECLARED
     return State.ABSENT
+
+
+def is_lance(catalog: Catalog, location: str) -> bool:
+    """Whether a directory has what a Lance table has: versions, data files, or a mark of the catalog's."""
+    directories, files = catalog.files.children(location)
+    marks = {info.path.rsplit("/", 1)[-1] for info in files} & {RESERVED, DEREGISTERED}
+    inside = [f"{location}/{name}" for name in (DIRECTORY, _DATA) if name in directories]
+    return bool(marks) or any(not catalog.files.is_empty(place) for place in inside)
 
 
 def exists(catalog: Catalog, location: str) -> bool:
@@ -158,13 +173,49 @@ def delete(catalog: Catalog, location: str) -> None:
     catalog.files.delete_directory(location, last=DEREGISTERED)
 
 
+def refuse_other(catalog: Catalog, row: Row) -> None:
+    """Refuse to drop a table whose directory may not be removed, or holds something else than the row means."""
+    place = own_root(row.metadata) if row.object_type == NAMESPACE else None
+    if place is not None:
+        removal.refuse_other_table(catalog.root, place, meant(row))
+    elif row.object_type == TABLE and row.location:
+        catalog.files.refuse_removal(row.location)
+
+
+def meant(row: Row) -> removal.Meant:
+    """What tells whether the manifest of a partitioned table is that of the table which a row means."""
+    return partial(partitioned.is_table, identity=identity(row.metadata))
+
+
 def delete_tables(catalog: Catalog, rows: Iterable[Row]) -> None:
     """Remove the directories of tables that the manifest no longer names; a failure leaves only garbage."""
-    locations = [row.location for row in rows if row.object_type == TABLE and row.location]
-    named = {row.location for row in catalog.snapshot().at_locations(locations)}
+    dropped = [row for row in rows if row.object_type in (TABLE, NAMESPACE)]
+    locations = [row.location for row in dropped if row.object_type == TABLE and row.location]
+    roots = [(place, row) for row in dropped if row.object_type == NAMESPACE and (place := own_root(row.metadata))]
+    if not locations and not roots:
+        return
+    snapshot = catalog.snapshot()
     for location in locations:
-        if location not in named:
-            try:
+        if not is_named(snapshot, location):
+            with contextlib.suppress(LanceNamespaceError, OSError):
                 delete(catalog, location)
-            except (LanceNamespaceError, OSError):
-                continue
+    for place, row in roots:
+        if not is_named(snapshot, place):
+            with contextlib.suppress(LanceNamespaceError, OSError):
+                removal.remove_root(catalog.files, catalog.root, place, meant(row))
+
+
+def is_named(snapshot: Snapshot, location: str, *, besides: str | None = None) -> bool:
+    """Whether a row, ``besides`` one of some id, names a directory, one inside it, or one that it is inside of."""
+    return any(row.object_id != besides for row in named_at(snapshot, location))
+
+
+def named_at(snapshot: Snapshot, location: str) -> list[Row]:
+    """The rows that name a directory, one inside it, or one that it is inside of; of whichever kind of table."""
+    found = [*snapshot.at_locations([location]), *snapshot.overlapping(location)]
+    return found + [row for row in snapshot.mentioning(OWN) if any(_overlap(location, p) for p in places(row))]
+
+
+def _overlap(one: str, other: str) -> bool:
+    first, second = f"{one}/", f"{other}/"
+    return first.startswith(second) or second.startswith(first)

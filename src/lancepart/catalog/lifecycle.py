@@ -21,6 +21,7 @@ from lance_namespace import (
 from lancepart.catalog import directories, requests, tables
 from lancepart.catalog.context import Catalog, shown
 from lancepart.catalog.directories import State
+from lancepart.catalog.properties import as_properties, own_root, refuse_own
 from lancepart.catalog.tables import Located
 from lancepart.errors import (
     ConcurrentModificationError,
@@ -33,7 +34,7 @@ from lancepart.errors import (
 from lancepart.model.ids import check_path, hashed_location, object_id
 from lancepart.storage.dataset import create_dataset, overwrite_dataset, overwrite_managed, read_ipc
 from lancepart.storage.root import check_location
-from lancepart.storage.rows import TABLE, TABLE_VERSION, Change, Row, Update, dump_metadata, now
+from lancepart.storage.rows import NAMESPACE, TABLE, TABLE_VERSION, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError, ExistsError, MissingError
 
@@ -43,7 +44,7 @@ def declare(catalog: Catalog, request: DeclareTableRequest) -> DeclareTableRespo
     path = check_path(request.id, what="table")
     snapshot = catalog.snapshot()
     refuse_existing(catalog, snapshot, path)
-    properties = dict(request.properties or {})
+    properties = dict(refuse_own(request.properties or {}))
     _refuse_unkept(catalog, properties)
     location = declared_location(catalog, snapshot, path, request.location)
     if not directories.reserve(catalog, location):
@@ -141,7 +142,7 @@ def create(catalog: Catalog, namespace: Any, request: CreateTableRequest, body: 
     if found is not None and not declared and mode == "exist_ok":
         return CreateTableResponse(location=catalog.root.uri_of(found.location), properties=found.properties)
     data = read_ipc(body)
-    properties = dict(request.properties or {})
+    properties = dict(refuse_own(request.properties or {}))
     _refuse_unkept(catalog, properties)
     if found is not None and declared and catalog.versions_managed(snapshot):
         found = _adopted(catalog, found)
@@ -258,7 +259,7 @@ def register(catalog: Catalog, request: RegisterTableRequest) -> RegisterTableRe
     mode = requests.mode(request.mode, ["create", "overwrite"], what="RegisterTable mode")
     location = check_location(request.location)
     catalog.root.uri_of(location)
-    properties = dict(request.properties or {})
+    properties = dict(refuse_own(request.properties or {}))
     _refuse_unkept(catalog, properties)
     if not catalog.manifest_enabled:
         return _register_v1(catalog, path, location)
@@ -291,11 +292,9 @@ def _refuse_shared(snapshot: Snapshot, identifier: str, location: str) -> None:
     for other in snapshot.at_locations([location]):
         if other.object_id != identifier:
             raise TableAlreadyExistsError(f"location {location!r} is registered already, as table {other.object_id!r}")
-    for other in snapshot.overlapping(location):
+    for other in directories.named_at(snapshot, location):
         if other.object_id != identifier:
-            raise InvalidInputError(
-                f"location {location!r} overlaps with {other.location!r}, where table {other.object_id!r} lives"
-            )
+            raise InvalidInputError(f"location {location!r} overlaps with that of table {other.object_id!r}")
 
 
 def _is_free(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...], location: str) -> bool:
@@ -305,8 +304,11 @@ def _is_free(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...], locati
 
 
 def _refuse_missing(catalog: Catalog, location: str) -> None:
-    if catalog.files.is_empty(location):
+    """Refuse to register what is no Lance table: a drop would remove it with all that is in it."""
+    if not directories.is_lance(catalog, location):
         raise InvalidInputError(f"location {location!r} holds no table: write one there first, or declare the table")
+    if (inner := catalog.files.inner_table(location)) is not None:
+        raise InvalidInputError(f"location {location!r} holds tables of its own, such as {inner!r}: it is none itself")
 
 
 def _register_v1(catalog: Catalog, path: tuple[str, ...], location: str) -> RegisterTableResponse:
@@ -324,11 +326,36 @@ def _register_v1(catalog: Catalog, path: tuple[str, ...], location: str) -> Regi
 
 def deregister(catalog: Catalog, request: DeregisterTableRequest) -> DeregisterTableResponse:
     """Forget a table and keep its data."""
+    root = _own_root(catalog, request)
+    if root is not None:
+        return root
     located = tables.locate(catalog, request.id)
     tables.refuse_published(located)
     _forget(catalog, located, dropped=False)
     return DeregisterTableResponse(
         id=list(located.path), location=catalog.root.uri_of(located.location), properties=located.properties
+    )
+
+
+def _own_root(catalog: Catalog, request: DeregisterTableRequest) -> DeregisterTableResponse | None:
+    """Forget a partitioned table of a warehouse, whose row is a namespace's; the mark keeps its files from a sweep."""
+    path = check_path(request.id, what="table")
+
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, Row | None]:
+        row = snapshot.row(object_id(path))
+        if row is None or row.object_type != NAMESPACE or own_root(row.metadata) is None:
+            return Change(), None
+        if snapshot.below(row.object_id, limit=1):
+            raise UnsupportedOperationError(f"table {shown(path)} has its older layout beside it: it is not forgotten")
+        with contextlib.suppress(InvalidInputError):
+            directories.hide(catalog, check_location(own_root(row.metadata) or ""), dropped=False)
+        return Change(deletes=(row.object_id,)), row
+
+    row = catalog.manifest.transact(plan) if catalog.manifest_enabled else None
+    if row is None:
+        return None
+    return DeregisterTableResponse(
+        id=list(path), location=own_root(row.metadata), properties=as_properties(row.metadata)
     )
 
 
@@ -340,11 +367,14 @@ def drop(catalog: Catalog, request: DropTableRequest) -> DropTableResponse:
     if located is None:
         located = tables.require(catalog, snapshot, path)
     tables.refuse_published(located)
+    shared = located.row is not None and tables.is_shared(snapshot, located)
+    if not shared:
+        catalog.files.refuse_removal(located.location)
     if located.row is None:
         if catalog.manifest_enabled:
             directories.hide(catalog, located.location, dropped=True)
         directories.delete(catalog, located.location)
-    elif tables.is_shared(snapshot, located):
+    elif shared:
         _forget(catalog, located, dropped=True, hide=False)
     else:
         _forget(catalog, located, dropped=True)

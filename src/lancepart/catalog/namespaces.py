@@ -21,6 +21,7 @@ from lance_namespace import (
 from lancepart.catalog import directories, requests
 from lancepart.catalog.context import Catalog, shown
 from lancepart.catalog.partitioned import runtime_properties
+from lancepart.catalog.properties import as_properties, own_root, refuse_own
 from lancepart.errors import (
     InvalidInputError,
     NamespaceAlreadyExistsError,
@@ -32,15 +33,13 @@ from lancepart.model.ids import check_path, object_id
 from lancepart.storage.rows import NAMESPACE, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
 
-OWN_PREFIX = "lancepart."
-
 
 def create(catalog: Catalog, request: CreateNamespaceRequest) -> CreateNamespaceResponse:
     """Make a namespace; its parent's row is touched, so that the parent can't be dropped meanwhile."""
     catalog.require_manifest("CreateNamespace")
     path = check_path(request.id, what="namespace", root_allowed=True)
     mode = requests.mode(request.mode, ["create", "exist_ok", "overwrite"], what="CreateNamespace mode")
-    properties = dict(request.properties or {})
+    properties = dict(refuse_own(request.properties or {}))
     if not path:
         return _create_root(catalog, mode)
     identifier = object_id(path)
@@ -57,7 +56,9 @@ def create(catalog: Catalog, request: CreateNamespaceRequest) -> CreateNamespace
             return Change(), (found.metadata or {}, [])
         if mode == "create" or found.object_type != NAMESPACE:
             raise NamespaceAlreadyExistsError(f"{found.object_type} {shown(path)} already exists")
-        inside = _droppable(snapshot.below(identifier))
+        if own_root(found.metadata) is not None:
+            raise NamespaceAlreadyExistsError(f"{shown(path)} is a partitioned table: drop it first")
+        inside = _droppable(catalog, snapshot.below(identifier))
         fresh = {"metadata": dump_metadata(properties) if properties else None, "created_at": row.created_at}
         return Change(
             updates=(Update(object_id=identifier, values=fresh),),
@@ -139,17 +140,20 @@ def drop(catalog: Catalog, request: DropNamespaceRequest) -> DropNamespaceRespon
             raise NamespaceNotEmptyError(
                 f"namespace {shown(path)} is not empty, it holds {inside[0].object_id!r}: drop that first, or cascade"
             )
-        _droppable(inside)
-        return Change(deletes=(identifier, *(child.object_id for child in inside))), (row.metadata, inside)
+        if own_root(row.metadata) is not None and behavior == "restrict":
+            raise NamespaceNotEmptyError(f"{shown(path)} is a partitioned table: cascade drops it with all its rows")
+        doomed = _droppable(catalog, [row, *inside])
+        return Change(deletes=tuple(child.object_id for child in doomed)), (row.metadata, doomed)
 
     properties, dropped = catalog.manifest.transact(plan)
     directories.delete_tables(catalog, dropped)
     return DropNamespaceResponse(properties=as_properties(properties) if properties is not None else None)
 
 
-def _droppable(rows: list[Row]) -> list[Row]:
-    """Refuse to drop leaves of a partitioned table from under its transactions."""
+def _droppable(catalog: Catalog, rows: list[Row]) -> list[Row]:
+    """Refuse to drop leaves of a partitioned table from under its transactions, and what is not what its row says."""
     for row in rows:
+        directories.refuse_other(catalog, row)
         if row.columns.get("read_version") is not None:
             raise UnsupportedOperationError(
                 f"{row.object_id!r} belongs to a partitioned table: delete through lancepart.open_table instead"
@@ -163,18 +167,6 @@ def set_root_properties(catalog: Catalog, values: Mapping[str, str | None]) -> d
     for key, value in values.items():
         if not isinstance(key, str) or not (value is None or isinstance(value, str)):
             raise InvalidInputError(f"root property {key!r}: keys are strings, values strings or None")
+    refuse_own(values)
     catalog.manifest.set_properties(values)
     return dict(catalog.snapshot().properties)
-
-
-def as_properties(metadata: Mapping[str, Any] | None) -> dict[str, str]:
-    """Properties are strings; what another client stored as something else is shown as JSON, our own is not shown.
-
-    >>> as_properties({"owner": "data", "tags": ["a"]})
-    {'owner': 'data', 'tags': '["a"]'}
-    """
-    return {
-        key: value if isinstance(value, str) else dump_metadata({"": value})[4:-1]
-        for key, value in (metadata or {}).items()
-        if not key.startswith(OWN_PREFIX)
-    }

@@ -6,13 +6,29 @@ import re
 from collections.abc import Mapping, Sequence
 
 from lancepart.errors import LanceNamespaceError
-from lancepart.format.names import partition_column
+from lancepart.format.names import REQUIRED_COLUMNS, SALT, SPEC_PREFIX, partition_column
 from lancepart.model import draft
 from lancepart.model.keys import value_texts
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage.snapshot import Snapshot, literal
 
 _VERSION = re.compile(r"^v(\d+)$")
+_SPEC = re.compile(rf"^{SPEC_PREFIX}\d+$")
+
+
+def is_partitioned(properties: Mapping[str, str]) -> bool:
+    """Whether the properties of a root are those of a partitioned table: it has at least one spec."""
+    return any(_SPEC.match(key) for key in properties)
+
+
+def is_table(snapshot: Snapshot, *, identity: str | None = None) -> bool:
+    """Whether a manifest is that of a partitioned table, complete or half made; of one table if its id is known."""
+    if identity is not None:
+        return snapshot.properties.get(SALT) == identity
+    if is_partitioned(snapshot.properties):
+        return True
+    found = snapshot.scan(None, columns=["object_id"], limit=1)
+    return REQUIRED_COLUMNS in snapshot.properties and found is not None and not found.num_rows
 
 
 def runtime_properties(snapshot: Snapshot, path: Sequence[str]) -> Mapping[str, str]:

@@ -18,7 +18,7 @@ from lance_namespace_urllib3_client.models import TableBasicStats
 
 from lancepart.catalog import directories, requests
 from lancepart.catalog.context import Catalog, shown
-from lancepart.catalog.namespaces import as_properties
+from lancepart.catalog.properties import as_properties
 from lancepart.errors import (
     InvalidInputError,
     InvalidTableStateError,
@@ -86,8 +86,8 @@ def require(catalog: Catalog, snapshot: Snapshot, path: Sequence[str]) -> Locate
 
 
 def is_shared(snapshot: Snapshot, located: Located) -> bool:
-    """Whether another table of the manifest lives in the same directory, which then must stay."""
-    return any(row.object_id != located.identifier for row in snapshot.at_locations([located.location]))
+    """Whether another table of the manifest lives in the same directory, inside or around it, which then stays."""
+    return directories.is_named(snapshot, located.location, besides=located.identifier)
 
 
 def require_parent(catalog: Catalog, snapshot: Snapshot, path: Sequence[str]) -> tuple[str, ...]:

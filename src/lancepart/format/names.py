@@ -31,6 +31,10 @@ FENCE = f"{OWN}fence"
 OLDEST = f"{OWN}oldest"
 ONCE = f"{OWN}once"
 
+OWN_ROOT = f"{OWN}root"
+MOVED_ROOT = f"{OWN}table"
+IDENTITY = f"{OWN}id"
+
 LEAF_ID = "lancepart:field_id"
 
 _VERSION = re.compile(r"(.+)\$([0-9]+)", re.DOTALL)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from lancepart.catalog.properties import own_root
 from lancepart.errors import (
     InvalidInputError,
     InvalidTableStateError,
@@ -27,9 +28,6 @@ from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.storage.rows import NAMESPACE
 from lancepart.storage.snapshot import Snapshot
-
-MOVED = "lancepart.table"
-OWN_ROOT = "lancepart.root"
 
 
 def find(root: Root, namespace: Sequence[str] = ()) -> Manifest:
@@ -53,12 +51,6 @@ def find(root: Root, namespace: Sequence[str] = ()) -> Manifest:
         return TreeManifest(root, path)
     where = f"namespace {object_id(path)!r} of {root.uri!r}" if path else repr(root.uri)
     raise TableNotFoundError(f"there is no partitioned table at {where}: make one with lancepart.create_table")
-
-
-def own_root(properties: Mapping[str, Any]) -> str | None:
-    """Where the table lives that a namespace of a larger catalog stands for: made there, or moved by an upgrade."""
-    found = properties.get(OWN_ROOT, properties.get(MOVED))
-    return found if isinstance(found, str) else None
 
 
 def moved(root: Root, location: str) -> Root:

@@ -25,13 +25,13 @@ from lancepart.plan import planner
 from lancepart.storage import history, leafdata
 from lancepart.storage.files import FileInfo, Files, is_unfinished
 from lancepart.storage.manifest import Manifest
+from lancepart.storage.removal import LEAF_DIRECTORY
 from lancepart.storage.root import Root
 from lancepart.storage.rows import Change
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import storage_errors
 
 SAFE_AGE = timedelta(hours=1)
-LEAF_DIRECTORY = re.compile(r"^[0-9a-f]{8}_v\d+\$.*\$dataset$")
 _DETACHED = re.compile(r"^_versions/d(\d+)\.manifest$")
 
 

@@ -6,10 +6,10 @@ import contextlib
 
 from lancepart.errors import LanceNamespaceError
 from lancepart.layout import create
-from lancepart.maintain.collect import LEAF_DIRECTORY
 from lancepart.storage import manifest as manifests
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
+from lancepart.storage.removal import LEAF_DIRECTORY
 
 _NEWEST = 2**64 - 1
 """Lance counts the names of its version files down from here."""
@@ -39,5 +39,5 @@ def _remove(manifest: Manifest, sealed: int) -> None:
     for name in names:
         if LEAF_DIRECTORY.match(name):
             files.delete_directory(name)
-    files.delete_directory(manifests.NAME, last=f"_versions/{_NEWEST - sealed:020d}.manifest")
+    files.delete_manifest(manifests.NAME, last=f"_versions/{_NEWEST - sealed:020d}.manifest")
     files.prune("")

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lancepart.catalog import directories
 from lancepart.commit.rows import who
 from lancepart.errors import (
     ConcurrentModificationError,
@@ -16,7 +17,7 @@ from lancepart.errors import (
     TableAlreadyExistsError,
     UnsupportedOperationError,
 )
-from lancepart.format.names import READ_VERSION, partition_column
+from lancepart.format.names import IDENTITY, MOVED_ROOT, READ_VERSION, partition_column
 from lancepart.format.records import LeafRecord, Signature, Stats, VersionRecord
 from lancepart.layout import create, hive, opening
 from lancepart.layout.hivetree import TreeManifest, TreeSnapshot, namespace_properties
@@ -229,7 +230,7 @@ def _swap(tree: TreeManifest, target: Manifest, metadata: TableMetadata, locatio
         if row is None:
             return Change(), False
         mine = {key: value for key, value in (row.metadata or {}).items() if key not in old}
-        told = dump_metadata({**mine, opening.MOVED: location, OLD: kept})
+        told = dump_metadata({**mine, MOVED_ROOT: location, IDENTITY: metadata.salt, OLD: kept})
         return Change(updates=(Update(object_id=row.object_id, values={"metadata": told}),)), True
 
     return Manifest(tree.root).transact(plan)
@@ -247,7 +248,7 @@ def tidy(manifest: Manifest) -> None:
     """Remove what an upgrade noted down for itself."""
     if STATE in manifest.snapshot().properties:
         manifest.set_properties({STATE: None})
-    Files(manifest.root).delete_directory(WORK)
+    Files(manifest.root).delete_directory(WORK, with_tables=True)
 
 
 def remove_old(root: Root, namespace: Sequence[str]) -> None:
@@ -266,6 +267,8 @@ def remove_old(root: Root, namespace: Sequence[str]) -> None:
         return Change(deletes=tuple(row.object_id for row in doomed)), places
 
     for place in catalog.transact(plan):
+        if directories.is_named(catalog.snapshot(), place, besides=object_id(namespace)):
+            continue
         Files(root).delete_directory(place)
         for above in _parents(place, len(namespace)):
             Files(root).prune(above)

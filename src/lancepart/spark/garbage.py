@@ -5,21 +5,19 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
+from lancepart.catalog import partitioned
 from lancepart.errors import LanceNamespaceError, NamespaceNotFoundError
-from lancepart.format.names import REQUIRED_COLUMNS
-from lancepart.layout.metadata import is_partitioned
 from lancepart.layout.opening import moved
-from lancepart.maintain.collect import LEAF_DIRECTORY, moment
+from lancepart.maintain.collect import moment
 from lancepart.maintain.upkeep import Report
 from lancepart.spark.warehouse import Warehouse
-from lancepart.storage import manifest
+from lancepart.storage import removal
 from lancepart.storage.files import FileInfo
 from lancepart.storage.manifest import Manifest
 
 AGE = timedelta(days=3)
 
 _PLACE = re.compile(r"[0-9a-f]{8}_.+", re.DOTALL)
-_OF_LANCE = {"data", "_versions", "_transactions", "_deletions", "_indices", "_refs"}
 
 
 def remove_orphans(warehouse: Warehouse, older_than: timedelta | datetime = AGE, *, dry_run: bool = False) -> Report:
@@ -40,7 +38,7 @@ def remove_orphans(warehouse: Warehouse, older_than: timedelta | datetime = AGE,
             continue
         swept[name] = files
         if not dry_run:
-            catalog.files.delete_directory(name)
+            removal.remove_root(catalog.files, catalog.root, name, partitioned.is_table)
     gone = [info for files in swept.values() for info in files]
     return Report(
         action="remove_orphans",
@@ -55,25 +53,14 @@ def _is_garbage(warehouse: Warehouse, name: str, files: list[FileInfo], cutoff: 
     """Whether a directory is old and ours; the catalog is asked last, so that its answer is the newest."""
     if not files or any(info.modified > cutoff for info in files):
         return False
-    ours = all(_is_of_table(info.path[len(name) + 1 :]) for info in files) and _has_been_table(warehouse, name)
+    ours = all(removal.is_of_root(info.path[len(name) + 1 :]) for info in files) and _has_been_table(warehouse, name)
     return ours and not warehouse.names(name)
-
-
-def _is_of_table(path: str) -> bool:
-    """Whether a file is where those of a partitioned table are: in its manifest, or in a leaf."""
-    parts = path.split("/")
-    if len(parts) < 3 or parts[1] not in _OF_LANCE:
-        return False
-    return parts[0] == manifest.NAME or LEAF_DIRECTORY.match(parts[0]) is not None
 
 
 def _has_been_table(warehouse: Warehouse, name: str) -> bool:
     """Whether the manifest in a directory, if there is one, is that of a partitioned table, complete or half made."""
     try:
         snapshot = Manifest(moved(warehouse.catalog.root, name)).snapshot()
-        if snapshot.handle is None or is_partitioned(snapshot.properties):
-            return True
-        found = snapshot.scan(None, columns=["object_id"], limit=1)
+        return snapshot.handle is None or partitioned.is_table(snapshot)
     except (LanceNamespaceError, OSError):
         return False
-    return REQUIRED_COLUMNS in snapshot.properties and found is not None and not found.num_rows

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
 
 from lance_namespace import (
     CreateNamespaceRequest,
@@ -20,9 +20,9 @@ from lance_namespace import (
     RenameTableRequest,
 )
 
-from lancepart.catalog import lifecycle, namespaces, rename, tables
+from lancepart.catalog import directories, lifecycle, namespaces, partitioned, rename, tables
 from lancepart.catalog.context import Catalog, shown
-from lancepart.catalog.namespaces import OWN_PREFIX, as_properties
+from lancepart.catalog.properties import as_properties, identity, own_root, refuse_own
 from lancepart.errors import (
     ConcurrentModificationError,
     InvalidInputError,
@@ -32,9 +32,12 @@ from lancepart.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from lancepart.layout.opening import MOVED, OWN_ROOT, own_root
+from lancepart.format.names import IDENTITY, OWN_ROOT, SALT
+from lancepart.layout.opening import moved
 from lancepart.model.ids import check_path, hashed_location, object_id
-from lancepart.storage.rows import NAMESPACE, TABLE_VERSION, Change, Row, Update, dump_metadata, now
+from lancepart.storage import removal
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.rows import NAMESPACE, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
 
 Path = Sequence[str]
@@ -48,6 +51,7 @@ class Entry:
     location: str
     properties: Properties
     partitioned: bool = True
+    identity: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,7 @@ class Warehouse:
     def create_namespace(self, path: Path, properties: Properties) -> None:
         """Make a namespace."""
         self._require(self.catalog.snapshot(), path[:-1])
-        request = CreateNamespaceRequest(id=list(path), properties=dict(_own_refused(properties)))
+        request = CreateNamespaceRequest(id=list(path), properties=dict(refuse_own(properties)))
         namespaces.create(self.catalog, request)
 
     def alter_namespace(self, path: Path, changes: Mapping[str, str | None]) -> None:
@@ -93,7 +97,7 @@ class Warehouse:
         self._alter(path, changes)
 
     def _alter(self, path: Path, changes: Mapping[str, str | None]) -> None:
-        _own_refused(changes)
+        refuse_own(changes)
         identifier = object_id(path)
 
         def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
@@ -107,14 +111,9 @@ class Warehouse:
 
     def drop_namespace(self, path: Path, *, cascade: bool) -> None:
         """Remove a namespace, with all that is in it if asked to; what its tables held goes after their rows."""
-        snapshot = self.catalog.snapshot()
-        self._require(snapshot, path)
-        inside = [own_root(row.metadata or {}) for row in snapshot.below(object_id(path), NAMESPACE)]
+        self._require(self.catalog.snapshot(), path)
         behavior = "Cascade" if cascade else "Restrict"
         namespaces.drop(self.catalog, DropNamespaceRequest(id=list(path), behavior=behavior))
-        for location in inside:
-            if location is not None:
-                self.discard(location)
 
     def tables(self, path: Path) -> list[str]:
         """The names of the tables directly in a namespace, partitioned or not."""
@@ -134,7 +133,8 @@ class Warehouse:
         row = snapshot.row(object_id(path))
         location = own_root(row.metadata or {}) if row is not None and row.object_type == NAMESPACE else None
         if row is not None and location is not None:
-            return Entry(location=location, properties=as_properties(row.metadata))
+            told = row.metadata
+            return Entry(location=location, properties=as_properties(told), identity=identity(told))
         located = tables.find(self.catalog, snapshot, path)
         if located is None or located.is_published:
             return None
@@ -153,10 +153,10 @@ class Warehouse:
     def publish(self, path: Path, location: str, properties: Properties, *, replaced: str | None) -> None:
         """Give a directory its row, in the place of the one that has the name if ``replaced`` is where that lives."""
         identifier = object_id(path)
-        told = {OWN_ROOT: location, **_own_refused(properties)}
+        told = {**self._identified(location), **refuse_own(properties)}
         fresh = Row(object_id=identifier, object_type=NAMESPACE, metadata=told, created_at=now())
 
-        def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, str | None]:
             self._require(snapshot, path[:-1])
             touches = (object_id(path[:-1]),) if len(path) > 1 else ()
             there = self._find(snapshot, path)
@@ -169,11 +169,16 @@ class Warehouse:
             if there is None or not there.partitioned or there.location != replaced:
                 raise ConcurrentModificationError(f"table {shown(path)} was replaced or dropped by another writer")
             update = Update(object_id=identifier, values={"metadata": dump_metadata(told)})
-            return Change(updates=(update,), touches=touches), None
+            return Change(updates=(update,), touches=touches), there.identity
 
-        self.catalog.manifest.transact(plan)
+        known = self.catalog.manifest.transact(plan)
         if replaced is not None:
-            self.discard(replaced)
+            self.discard(replaced, known)
+
+    def _identified(self, location: str) -> dict[str, str]:
+        """What a row says of its table: where it is, and the random id that its own manifest has too."""
+        known = Manifest(moved(self.catalog.root, location)).snapshot().properties.get(SALT)
+        return {OWN_ROOT: location, **({IDENTITY: known} if known else {})}
 
     def drop(self, path: Path) -> bool:
         """Remove a table: its row first, then its files; say whether there was one."""
@@ -184,17 +189,18 @@ class Warehouse:
             lifecycle.drop(self.catalog, DropTableRequest(id=list(path)))
             return True
 
-        def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, str | None]:
+        def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, Entry | None]:
             there = self._find(snapshot, path)
             if there is None or not there.partitioned:
-                return Change(), found.location if retry and not _is_named(snapshot, found.location) else None
+                return Change(), found if retry and not directories.is_named(snapshot, found.location) else None
             _refuse_inner(snapshot, path)
-            return Change(deletes=(object_id(path),)), there.location
+            removal.refuse_other_table(self.catalog.root, there.location, _meant(there.identity))
+            return Change(deletes=(object_id(path),)), there
 
-        location = self.catalog.manifest.transact(plan)
-        if location is not None:
-            self.discard(location)
-        return location is not None
+        dropped = self.catalog.manifest.transact(plan)
+        if dropped is not None:
+            self.discard(dropped.location, dropped.identity)
+        return dropped is not None
 
     def rename(self, path: Path, target: Path) -> None:
         """Give a table another name or namespace; a partitioned one stays where it is."""
@@ -218,19 +224,19 @@ class Warehouse:
 
         self.catalog.manifest.transact(plan)
 
-    def discard(self, location: str) -> None:
-        """Remove a directory that no row names, or names any more.
+    def discard(self, location: str, identity: str | None = None) -> None:
+        """Remove a directory that no row names, or names any more, if a partitioned table of ours stands there.
 
         One that can't be looked up or removed stays: it is garbage, which a sweep of the warehouse finds, and must not
         hide what was done or why it failed.
         """
         with contextlib.suppress(LanceNamespaceError, OSError):
             if not self.names(location):
-                self.catalog.files.delete_directory(location)
+                removal.remove_root(self.catalog.files, self.catalog.root, location, _meant(identity))
 
     def names(self, location: str) -> bool:
         """Whether a row of the catalog, as it is now, names a directory, one in it, or one that it is in."""
-        return _is_named(self.catalog.snapshot(), location)
+        return directories.is_named(self.catalog.snapshot(), location)
 
     def _require(self, snapshot: Snapshot, path: Path) -> Row | None:
         """The row of a namespace that is no table, ``None`` for the root, or NamespaceNotFound."""
@@ -247,25 +253,8 @@ def _children(snapshot: Snapshot, path: Path) -> list[tuple[str, str | None]]:
     return [(name, own_root(rows[object_id([*path, name])].metadata or {})) for name in names]
 
 
-def _places(snapshot: Snapshot) -> Iterator[str]:
-    """All directories that rows name: plain tables, leaves of Hive-style trees, and partitioned tables."""
-    found = snapshot.scan(
-        f"object_type <> '{TABLE_VERSION}' AND (location IS NOT NULL OR metadata LIKE '%{OWN_PREFIX}%')"
-    )
-    for row in map(Row.read, [] if found is None else found.to_pylist()):
-        told = row.metadata or {}
-        for place in (row.location, told.get(OWN_ROOT), told.get(MOVED)):
-            if isinstance(place, str) and place:
-                yield place
-
-
-def _is_named(snapshot: Snapshot, location: str) -> bool:
-    return any(_overlap(location, place) for place in _places(snapshot))
-
-
-def _overlap(one: str, other: str) -> bool:
-    first, second = f"{one}/", f"{other}/"
-    return first.startswith(second) or second.startswith(first)
+def _meant(identity: str | None) -> removal.Meant:
+    return partial(partitioned.is_table, identity=identity)
 
 
 def _refuse_inner(snapshot: Snapshot, path: Path) -> None:
@@ -274,10 +263,3 @@ def _refuse_inner(snapshot: Snapshot, path: Path) -> None:
         raise UnsupportedOperationError(
             f"table {shown(path)} still has its older layout beside it: lancepart.upgrade(…, remove_old=True) first"
         )
-
-
-def _own_refused(properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    for key in properties:
-        if key.startswith(OWN_PREFIX):
-            raise InvalidInputError(f"property {key!r}: names that begin with {OWN_PREFIX!r} are lancepart's own")
-    return properties

@@ -144,7 +144,7 @@ class TreeWriting:
 
     def abort(self) -> None:
         """Remove what was put aside."""
-        Files(self.root).delete_directory(f"{_ASIDE}/{self.id}")
+        Files(self.root).delete_directory(f"{_ASIDE}/{self.id}", with_tables=True)
 
 
 def plan(options: Options, schema: Any, overwrite: bool) -> Writing | RowWriting | TreeWriting:

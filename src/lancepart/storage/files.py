@@ -16,7 +16,8 @@ from typing import Any
 import obstore
 from obstore import store as stores
 
-from lancepart.storage.root import Root
+from lancepart.errors import InternalError, InvalidTableStateError
+from lancepart.storage.root import Root, check_location
 from lancepart.storage.translate import ExistsError, storage_errors
 
 _CLIENT_OPTIONS = {"allow_http", "allow_invalid_certificates", "connect_timeout", "timeout", "proxy_url", "user_agent"}
@@ -123,14 +124,68 @@ class Files:
         """Whether no file stands at any depth beneath a directory."""
         return next(self.walk(directory), None) is None
 
-    def delete_directory(self, directory: str, *, last: str | None = None) -> None:
-        """Remove all files beneath a directory; ``last`` names the file that goes after all others."""
+    def refuse_removal(self, directory: str, *, with_tables: bool = False) -> None:
+        """Refuse a directory that is not to be removed: not strictly beneath the root, or reached by a link.
+
+        One that holds tables of its own is refused too, unless they are meant to go with it.
+        """
+        check_location(directory)
+        self._root.refuse_links(directory)
+        if not with_tables and (inner := self.inner_table(directory)) is not None:
+            raise InvalidTableStateError(
+                f"location {directory!r} is not removed: it holds another table, at {inner!r}, and is no Lance table"
+            )
+
+    def inner_table(self, directory: str) -> str | None:
+        """A table or catalog inside a directory, where no Lance table keeps anything."""
+        for path in self._paths(directory):
+            above = path[len(directory) + 1 :].split("/")[:-1]
+            if "__manifest" in above or ("_versions" in above[1:] and not _is_of_lance(above[0])):
+                return os.path.dirname(path)
+        return None
+
+    def _paths(self, directory: str) -> Iterator[str]:
+        """All files beneath a directory, through no symbolic link."""
+        if not self._root.is_local:
+            yield from (info.path for info in self.walk(directory))
+            return
+        for folder, _, names in os.walk(os.path.join(self._root.uri, directory)):
+            inside = os.path.relpath(folder, self._root.uri).replace(os.sep, "/")
+            yield from (f"{inside}/{name}" for name in names)
+
+    def delete_directory(self, directory: str, *, last: str | None = None, with_tables: bool = False) -> None:
+        """Remove all files beneath a directory that may be removed; ``last`` goes after all others.
+
+        Nothing else in lancepart removes a directory, so that what is checked here holds everywhere.
+        """
+        self.refuse_removal(directory, with_tables=with_tables)
+        self._delete_files(directory, last)
+
+    def delete_manifest(self, name: str, *, last: str) -> None:
+        """Remove the manifest of the root itself, which no location names; ``last`` goes after all others."""
+        self._root.refuse_links(name)
+        self._delete_files(name, last)
+
+    def _delete_files(self, directory: str, last: str | None) -> None:
+        self._refuse_links_inside(directory)
         paths = [info.path for info in self.walk(directory)]
         final = f"{directory}/{last}" if last else None
         self._in_parallel(self.delete, [path for path in paths if path != final])
         if final in paths:
             self.delete(final)
         self.prune(directory)
+
+    def _refuse_links_inside(self, directory: str) -> None:
+        """Refuse a directory with a symbolic link in it, which a walk would follow to files of others."""
+        if not self._root.is_local:
+            return
+        for folder, folders, names in os.walk(os.path.join(self._root.uri, directory)):
+            for name in (*folders, *names):
+                if os.path.islink(os.path.join(folder, name)):
+                    raise InternalError(
+                        f"could not delete {directory!r}: {os.path.join(folder, name)!r} is a symbolic link; "
+                        "remove the link by hand"
+                    )
 
     def prune(self, directory: str) -> None:
         """Remove a directory that holds no file at any depth; only a local disk keeps such."""
@@ -188,6 +243,11 @@ def is_unfinished(path: str) -> bool:
     (True, False)
     """
     return _UNFINISHED.search(path) is not None
+
+
+def _is_of_lance(name: str) -> bool:
+    """Whether Lance itself keeps tables in a directory of a table: branches, and what its own names mark."""
+    return name in ("data", "tree") or name.startswith("_")
 
 
 _from_url: Any = stores.from_url

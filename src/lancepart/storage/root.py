@@ -68,6 +68,18 @@ class Root:
         if self.leads_outside(location):
             raise InvalidInputError(f"location {location!r} leads outside the root through a symbolic link")
 
+    def refuse_links(self, location: str) -> None:
+        """Refuse a location of a local root that has a symbolic link on the way to it, or is one."""
+        if not self.is_local:
+            return
+        parts = location.split("/")
+        for depth in range(1, len(parts) + 1):
+            step = "/".join(parts[:depth])
+            if os.path.islink(os.path.join(self.uri, step)):
+                raise InvalidInputError(
+                    f"location {location!r} is not removed: {step!r} is a symbolic link; remove the link by hand"
+                )
+
 
 def check_location(location: str) -> str:
     """Refuse a location that is not a plain relative path beneath the root.
@@ -91,10 +103,10 @@ def _fault(location: str) -> str | None:
     if _CONTROL.search(location):
         return "holds a control character"
     parts = location.replace("\\", "/").split("/")
-    if any(part in ("..", ".") for part in parts):
+    if any(part in ("..", ".") for part in [*parts, *unquote(location).replace("\\", "/").split("/")]):
         return "holds a '.' or '..' part"
-    if any(not part for part in parts):
+    if any(not part.strip() for part in parts):
         return "holds an empty part"
-    if parts[0] == "__manifest":
-        return "is the catalog's own manifest table"
+    if "__manifest" in parts:
+        return "is a catalog's own manifest table"
     return None

@@ -162,6 +162,11 @@ class Snapshot:
         found = self.scan(f"object_type = 'table' AND location IN ({literals(locations)})")
         return [] if found is None else [Row.read(row) for row in found.to_pylist()]
 
+    def mentioning(self, prefix: str) -> list[Row]:
+        """The namespaces whose metadata has a key with a prefix, or seems to."""
+        found = self.scan(f"object_type = 'namespace' AND metadata LIKE {literal(f'%{prefix}%')}")
+        return [] if found is None else [Row.read(row) for row in found.to_pylist()]
+
     def overlapping(self, location: str) -> list[Row]:
         """The tables that live inside a directory, or in one of the directories that it is in."""
         parts = location.split("/")

@@ -51,7 +51,7 @@ def test_a_directory_without_a_row_is_no_table(warehouse: Warehouse) -> None:
 def test_a_drop_that_dies_has_dropped_the_table(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
     warehouse.publish(["ns", "t"], make(warehouse, "ns", "t"), {}, replaced=None)
 
-    def die(self: Warehouse, location: str) -> None:
+    def die(self: Warehouse, location: str, identity: str | None) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Warehouse, "discard", die)

@@ -24,6 +24,7 @@ _RESCUE = (
     "the table's manifest names this version: bring its file {} back, or delete or overwrite the whole partition, "
     "or roll back; table.inspect.broken() lists all leaves that can't be read"
 )
+_EXISTS = "already exists"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +54,22 @@ def stage(root: Root, location: str, rows: pa.Table, *, base: int | str | None) 
     with storage_errors(f"write rows to {location!r}", root):
         uri, options = root.uri_of(location), _options(root)
         if base is None:
-            items = write_fragments(aligned(rows), uri, schema=rows.schema, mode="overwrite", storage_options=options)
+            items = _write_new(rows, uri, options)
         else:
             target = lance.dataset(uri, version=base if base != "latest" else None, storage_options=options)
             items = write_fragments(aligned(rows), target, schema=rows.schema, storage_options=options)
     return Fragments(location=location, items=tuple(items))
+
+
+def _write_new(rows: Any, uri: str, options: dict[str, str] | None) -> list[Any]:
+    """Write fragments of a leaf that is to be made; told to overwrite, Lance would warn that there is nothing yet."""
+    given = aligned(rows)
+    try:
+        return list(write_fragments(given, uri, schema=rows.schema, mode="create", storage_options=options))
+    except OSError as error:
+        if _EXISTS not in str(error):
+            raise
+    return list(write_fragments(given, uri, schema=rows.schema, mode="overwrite", storage_options=options))
 
 
 def create_leaf(root: Root, location: str, schema: pa.Schema, fragments: Sequence[Any]) -> int:

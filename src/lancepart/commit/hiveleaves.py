@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidTableStateError
 from lancepart.layout import hive
-from lancepart.layout.columns import Matching, converted, leaf_schema, to_leaf_columns
+from lancepart.layout.columns import converted, leaf_schema, to_leaf_columns
 from lancepart.layout.hivetree import TreeManifest, TreeSnapshot, tree_leaves
 from lancepart.layout.leaves import Leaf
+from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import TableMetadata, without_ids
 from lancepart.model import hivepath
 from lancepart.model.ids import object_id

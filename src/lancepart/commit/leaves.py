@@ -8,12 +8,12 @@ import pyarrow as pa
 
 from lancepart.layout.columns import (
     AS_BYTES,
-    Matching,
     leaf_field_id,
     leaf_schema,
     physical_name,
     to_table_columns,
 )
+from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.schema import field_id
 from lancepart.storage import leafdata
@@ -37,7 +37,7 @@ def prepared(
     """
     handle = leafdata.open_leaf(root, location, version)
     shape = leafdata.shape_of(handle)
-    matching = Matching.of(shape.schema, shape.native_ids)
+    matching = Matching.of(shape, metadata, location)
     if matching.narrower(metadata.schema) or _stuck(shape, matching, metadata):
         return *_rewritten(root, metadata, location, version, handle), True
     missing = matching.missing(metadata.schema)
@@ -69,7 +69,7 @@ def _rewritten(
 ) -> tuple[int | None, LeafShape]:
     """A version of a leaf with the table's columns and no others, all rows written anew."""
     shape = leafdata.shape_of(handle)
-    matching = Matching.of(shape.schema, shape.native_ids)
+    matching = Matching.of(shape, metadata, location)
     schema = leaf_schema(metadata.schema)
 
     def batches() -> Any:

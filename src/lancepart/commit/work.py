@@ -14,8 +14,9 @@ from lancepart.commit.keys import KeyIndex
 from lancepart.commit.leaves import prepared, stage_new_rows
 from lancepart.errors import CommitConflictError
 from lancepart.format.records import Stats
-from lancepart.layout.columns import AS_BYTES, Matching, leaf_schema, to_leaf_columns, to_table_columns
+from lancepart.layout.columns import AS_BYTES, leaf_schema, to_leaf_columns, to_table_columns
 from lancepart.layout.leaves import Leaf
+from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import TableMetadata
 from lancepart.storage import leafdata
 from lancepart.storage.leafdata import Difference, Fragments, LeafShape
@@ -122,7 +123,7 @@ class Work:
         else:
             base, shape = self._prepared()
             schema, ids = shape.schema, shape.ids
-            matching = Matching.of(shape.schema, shape.native_ids)
+            matching = Matching.of(shape, self.metadata, self.object_id)
             for table in rows:
                 fitted = to_leaf_columns(table, self.metadata.schema, shape.schema, matching)
                 staged = leafdata.stage(self.root, self.location, fitted, base=base if base is not None else "latest")
@@ -362,7 +363,7 @@ def _rows(root: Root, metadata: TableMetadata, location: str, version: int | Non
 def _in_table_columns(handle: Any, metadata: TableMetadata, batches: Any = None) -> Any:
     """The rows of an open leaf as the table shows them."""
     shape = leafdata.shape_of(handle)
-    matching = Matching.of(shape.schema, shape.native_ids)
+    matching = Matching.of(shape, metadata, handle.uri.rsplit("/", 1)[-1])
     found = handle.to_batches(**AS_BYTES) if batches is None else batches
     shown = [to_table_columns(batch, metadata.schema, matching) for batch in found]
     return pa.Table.from_batches(shown, schema=metadata.plain_schema.remove_metadata())

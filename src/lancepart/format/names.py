@@ -24,6 +24,8 @@ FORMAT = f"{OWN}format"
 MODE = f"{OWN}transactions"
 SALT = f"{OWN}salt"
 LAST_FIELD = f"{OWN}max_field_id"
+PAST_NAMES = f"{OWN}past_names"
+ORIGIN = f"{OWN}origin"
 CHANGE = f"{OWN}change"
 REQUIRED_COLUMNS = f"{OWN}columns"
 

@@ -1,20 +1,19 @@
-"""How a leaf's columns stand for the table's: by field id, never by name."""
+"""Rows between the table's columns and those of a leaf."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from dataclasses import field as dataclass_field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.format.names import LEAF_ID
-from lancepart.layout.evolution import widens
 from lancepart.layout.metadata import map_children, without_ids
 from lancepart.model.schema import COMMENT, FIELD_ID, field_id
 from lancepart.storage.leafdata import BLOBS_AS_BYTES
+
+if TYPE_CHECKING:
+    from lancepart.layout.matching import Matching
 
 BLOB_TYPE = "lance.blob.v2"
 AS_BYTES = {"blob_handling": BLOBS_AS_BYTES}
@@ -47,54 +46,6 @@ def leaf_field_id(field: Any) -> int | None:
     """The id that a leaf's field carries, if lancepart wrote it."""
     text = (field.metadata or {}).get(LEAF_ID.encode())
     return int(text) if text is not None and text.isdigit() else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matching:
-    """Which of a leaf's columns stand for which of the table's, by the table's field ids; and what its path holds."""
-
-    names: dict[int, str]
-    types: dict[int, Any]
-    constants: dict[int, Any] = dataclass_field(default_factory=dict)
-
-    @classmethod
-    def of(cls, leaf: Any, native_ids: Iterable[int]) -> Matching:
-        """Match a leaf's columns; those of a leaf that another writer made are known by Lance's own field ids.
-
-        Such a leaf's first column carries no id; columns that lancepart added to it later do.
-        """
-        carried = {number: field for field in leaf if (number := leaf_field_id(field)) is not None}
-        if len(leaf) and leaf_field_id(leaf.field(0)) is None:
-            native = zip(native_ids, leaf, strict=True)
-            carried = {number: field for number, field in native if leaf_field_id(field) is None} | carried
-        names = {number: field.name for number, field in carried.items()}
-        return cls(names=names, types={number: field.type for number, field in carried.items()})
-
-    @classmethod
-    def by_name(cls, leaf: Any, schema: Any, constants: Mapping[int, Any]) -> Matching:
-        """Match a leaf's columns by their names; what the path holds is never taken from the leaf."""
-        kept = [field for field in schema if field_id(field) not in constants]
-        wanted = zip((int(field_id(field) or 0) for field in kept), leaf_schema(kept).names, strict=True)
-        names = {number: name for number, name in wanted if name in leaf.names}
-        types = {number: leaf.field(name).type for number, name in names.items()}
-        return cls(names=names, types=types, constants=dict(constants))
-
-    def missing(self, schema: Any) -> list[Any]:
-        """The columns that the leaf does not have."""
-        return [field for field in schema if field_id(field) not in self.names]
-
-    def narrower(self, schema: Any) -> list[Any]:
-        """The columns whose values the leaf's own type does not hold, from before they were widened.
-
-        A leaf may also be ahead: another writer knew of a widening that this schema does not have yet.
-        """
-        return [
-            field
-            for field in schema
-            if (number := field_id(field)) in self.names
-            and not stores(self.types[number], field)
-            and not widens(field.type, self.types[number])
-        ]
 
 
 def bare(arrow_type: Any) -> Any:

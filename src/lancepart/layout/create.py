@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -12,10 +13,12 @@ from lancepart.errors import (
     InvalidInputError,
     TableAlreadyExistsError,
 )
-from lancepart.format.names import READ_VERSION, partition_column
+from lancepart.format.names import LAST_FIELD, OWN, READ_VERSION, partition_column
+from lancepart.layout.fieldids import highest_field_id
 from lancepart.layout.hive import is_hive
 from lancepart.layout.layouts import layout_of
 from lancepart.layout.metadata import (
+    HIVE,
     STRONG,
     WEAK,
     TableMetadata,
@@ -67,7 +70,7 @@ def define(schema: pa.Schema, partition_by: Sequence[str | PartitionField], *, t
         schema=numbered,
         specs=(spec,),
         transactions=transactions,
-        salt=secrets.token_hex(8),
+        salt=new_salt(),
         last_field_id=max_field_id(numbered),
     )
 
@@ -112,13 +115,13 @@ def change(manifest: Manifest, step: Callable[[TableMetadata], TableMetadata]) -
     """
     for _ in range(_TRIES):
         snapshot = manifest.snapshot()
-        before = load(manifest, snapshot)
+        before = adopted(manifest, snapshot)
         after = step(before)
         if after is before:
             return before
         _prepare_columns(manifest, before, after)
         try:
-            manifest.swap_properties(snapshot, _difference(before, after))
+            manifest.swap_properties(snapshot, _difference(snapshot.properties, before, after))
         except ConflictError:
             continue
         for spec in after.specs:
@@ -128,9 +131,28 @@ def change(manifest: Manifest, step: Callable[[TableMetadata], TableMetadata]) -
     raise ConcurrentModificationError("other writers kept changing the table's definition; try again")
 
 
-def _difference(before: TableMetadata, after: TableMetadata) -> Mapping[str, str]:
+def adopted(manifest: Manifest, snapshot: Snapshot) -> TableMetadata:
+    """The definition with what a change of it relies on, and what a table of another client may not record."""
+    metadata = load(manifest, snapshot)
+    if metadata.layout != HIVE and LAST_FIELD not in snapshot.properties:
+        highest = highest_field_id(manifest, snapshot, metadata)
+        metadata = replace(metadata, last_field_id=max(metadata.last_field_id, highest))
+    return metadata if metadata.salt else replace(metadata, salt=new_salt())
+
+
+def new_salt() -> str:
+    """What the names of a table's partitions are derived from, so that no two tables share them."""
+    return secrets.token_hex(8)
+
+
+def _difference(present: Mapping[str, str], before: TableMetadata, after: TableMetadata) -> Mapping[str, str]:
+    """The properties to write: what changes, and of our own also what the table lacks."""
     old = before.to_properties()
-    return {key: value for key, value in after.to_properties().items() if old.get(key) != value}
+    return {
+        key: value
+        for key, value in after.to_properties().items()
+        if old.get(key) != value or (key.startswith(OWN) and present.get(key) != value)
+    }
 
 
 def _prepare_columns(manifest: Manifest, before: TableMetadata, after: TableMetadata) -> None:

@@ -38,7 +38,7 @@ def rename_column(metadata: TableMetadata, old: str, new: str) -> TableMetadata:
         raise InvalidInputError(f"column {old!r} can't be called {new!r}: that is {_fault(new)}")
     schema = metadata.schema.set(index, metadata.schema.field(index).with_name(new))
     check_column_names(schema)
-    return metadata.changed(schema=schema)
+    return metadata.changed(schema=schema, past=_remembering(metadata, index))
 
 
 def drop_column(metadata: TableMetadata, name: str) -> TableMetadata:
@@ -46,7 +46,7 @@ def drop_column(metadata: TableMetadata, name: str) -> TableMetadata:
     index = _index(metadata, name)
     if len(metadata.schema) == 1:
         raise InvalidInputError(f"column {name!r} is the last one")
-    return metadata.changed(schema=metadata.schema.remove(index))
+    return metadata.changed(schema=metadata.schema.remove(index), past=_remembering(metadata, index))
 
 
 def widen_column(metadata: TableMetadata, name: str, wanted: Any) -> TableMetadata:
@@ -96,6 +96,15 @@ def widens(given: Any, wanted: Any) -> bool:
     if kinds.is_decimal(given) and kinds.is_decimal(wanted):
         return bool(given.scale == wanted.scale and given.precision < wanted.precision)
     return False
+
+
+def _remembering(metadata: TableMetadata, index: int) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    """The past names with that of a column: leaves of other writers may know it by no other."""
+    field = metadata.schema.field(index)
+    past = dict(metadata.past)
+    number = int(field_id(field) or 0)
+    past[number] = tuple(dict.fromkeys([*past.get(number, ()), field.name]))
+    return tuple(sorted(past.items()))
 
 
 def _widened(field: PartitionField, number: int | None, wanted: Any) -> PartitionField:

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 from lancepart.errors import UnsupportedOperationError
 from lancepart.format.names import READ_VERSION
 from lancepart.layout import leaves
-from lancepart.layout.columns import Matching
 from lancepart.layout.draft import draft_leaves, refuse_unpinned
 from lancepart.layout.hivetree import TreeSnapshot, tree_leaves
 from lancepart.layout.leaves import Leaf
+from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import DRAFT, HIVE, MANIFEST, STRONG, TableMetadata, is_draft, read_metadata
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage.leafdata import LeafShape
@@ -62,7 +62,7 @@ class ManifestLayout:
 
     def matching(self, shape: LeafShape, metadata: TableMetadata, leaf: Leaf) -> Matching:
         """By field id."""
-        return Matching.of(shape.schema, shape.native_ids)
+        return Matching.of(shape, metadata, leaf.object_id)
 
     def refuse_past(self, snapshot: Snapshot, metadata: TableMetadata) -> None:
         """With weak transactions leaves are always read at their latest."""

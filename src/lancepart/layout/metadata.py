@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, InvalidTableStateError, TableNotFoundError, UnsupportedOperationError
-from lancepart.format.names import CHANGE, FORMAT, LAST_FIELD, MODE, SALT, SCHEMA, SPEC_PREFIX
+from lancepart.format.names import CHANGE, FORMAT, LAST_FIELD, MODE, ORIGIN, PAST_NAMES, SALT, SCHEMA, SPEC_PREFIX
 from lancepart.model import draft
 from lancepart.model.schema import (
     FIELD_ID,
@@ -29,6 +29,7 @@ from lancepart.model.spec import PartitionField, PartitionSpec
 FORMAT_VERSION = 1
 FEATURES = frozenset({"derived-names", "leaf-field-ids"})
 STRONG, WEAK = "strong", "weak"
+FOREIGN = "foreign"
 MANIFEST, DRAFT, HIVE = "manifest", "draft", "hive"
 
 _SPEC_KEY = re.compile(rf"^{SPEC_PREFIX}(\d+)$")
@@ -36,7 +37,11 @@ _SPEC_KEY = re.compile(rf"^{SPEC_PREFIX}(\d+)$")
 
 @dataclass(frozen=True, kw_only=True)
 class TableMetadata:
-    """A partitioned table's definition at one snapshot; ``change`` counts the changes of schema and specs."""
+    """A partitioned table's definition at one snapshot; ``change`` counts the changes of schema and specs.
+
+    ``past`` holds the names that columns no longer have, by field id, those of removed columns too. A ``foreign``
+    table was made by another client.
+    """
 
     schema: Any
     specs: tuple[PartitionSpec, ...]
@@ -45,6 +50,8 @@ class TableMetadata:
     last_field_id: int
     change: int = 0
     layout: str = MANIFEST
+    past: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    foreign: bool = False
 
     @property
     def spec(self) -> PartitionSpec:
@@ -81,6 +88,8 @@ class TableMetadata:
             SALT: self.salt,
             LAST_FIELD: str(self.last_field_id),
             CHANGE: str(self.change),
+            PAST_NAMES: json.dumps({str(number): list(names) for number, names in self.past}),
+            **({ORIGIN: FOREIGN} if self.foreign else {}),
         }
 
     def changed(self, **values: Any) -> TableMetadata:
@@ -132,6 +141,8 @@ def _read(entries: tuple[tuple[str, str], ...], has_read_version: bool, root: st
         last_field_id=max(_number(properties, LAST_FIELD, -1), max_field_id(schema), *used, 0),
         change=_number(properties, CHANGE, 0),
         layout=layout,
+        past=_past(properties),
+        foreign=FORMAT not in properties or properties.get(ORIGIN) == FOREIGN,
     )
 
 
@@ -202,6 +213,14 @@ def _number(properties: Mapping[str, str], key: str, default: int) -> int:
         return int(properties.get(key, default))
     except ValueError:
         raise InvalidTableStateError(f"property {key!r} is not a number: {properties[key]!r}") from None
+
+
+def _past(properties: Mapping[str, str]) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    spelled = properties.get(PAST_NAMES, "{}")
+    try:
+        return tuple((int(number), tuple(map(str, names))) for number, names in json.loads(spelled).items())
+    except (ValueError, AttributeError, TypeError):
+        raise InvalidTableStateError(f"property {PAST_NAMES!r} is not understood: {spelled!r}") from None
 
 
 def without_ids(field: Any) -> Any:

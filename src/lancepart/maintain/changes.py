@@ -17,8 +17,9 @@ from lancepart.format.names import TABLE_VERSION, version_id
 from lancepart.format.records import VersionRecord
 from lancepart.format.rows import Row
 from lancepart.layout import create
-from lancepart.layout.columns import AS_BYTES, Matching, to_table_columns
+from lancepart.layout.columns import AS_BYTES, to_table_columns
 from lancepart.layout.leaves import Leaf
+from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.plan import planner
 from lancepart.storage import history, leafdata
@@ -51,6 +52,7 @@ class LeafChanges:
     """What happened to one leaf: plain values, so that it can be read elsewhere."""
 
     root: Root
+    metadata: TableMetadata
     object_id: str
     location: str
     steps: tuple[Step, ...]
@@ -64,7 +66,7 @@ class LeafChanges:
         """The rows in the columns of a schema with field ids, each batch with its step and its kind."""
         for step in self.steps:
             for older, newer in step.moves:
-                for kind, batch in _move(self.root, self.location, schema, older, newer, deletes):
+                for kind, batch in _move(self, schema, older, newer, deletes):
                     yield step, kind, batch
 
 
@@ -96,7 +98,13 @@ def between(manifest: Manifest, first: Snapshot, last: Snapshot, metadata: Table
     numbers = _numbers(first, last, before, after)
     records = _records(last, [version_id(name, number) for name, found in numbers.items() for number in found])
     return [
-        LeafChanges(root=manifest.root, object_id=name, location=location, steps=tuple(step for _, step in group))
+        LeafChanges(
+            root=manifest.root,
+            metadata=metadata,
+            object_id=name,
+            location=location,
+            steps=tuple(step for _, step in group),
+        )
         for name in numbers
         for location, group in groupby(
             _steps(name, numbers[name], records, before.get(name), after.get(name)), key=itemgetter(0)
@@ -127,7 +135,15 @@ def everything(manifest: Manifest, snapshot: Snapshot, metadata: TableMetadata) 
             continue
         rows = leaf.stats.rows if leaf.stats is not None else 0
         step = Step(number=leaf.number, operation="append", added=rows, deleted=0, moves=((None, leaf.read_version),))
-        found.append(LeafChanges(root=manifest.root, object_id=leaf.object_id, location=leaf.location, steps=(step,)))
+        found.append(
+            LeafChanges(
+                root=manifest.root,
+                metadata=metadata,
+                object_id=leaf.object_id,
+                location=leaf.location,
+                steps=(step,),
+            )
+        )
     return found
 
 
@@ -212,34 +228,34 @@ def _ended(here: _Here, number: int, operation: str) -> Iterator[tuple[str, Step
 
 
 def _move(
-    root: Root, location: str, schema: Any, older: int | None, newer: int | None, deletes: bool
+    leaf: LeafChanges, schema: Any, older: int | None, newer: int | None, deletes: bool
 ) -> Iterator[tuple[str, Any]]:
+    root, location = leaf.root, leaf.location
     if older == newer:
         return
     if newer is None:
         if deletes:
             last = leafdata.open_leaf(root, location, older)
-            yield from _shown(last, last.to_batches(**AS_BYTES), schema, DELETE)
+            yield from _shown(leaf, last, last.to_batches(**AS_BYTES), schema, DELETE)
         return
     after = leafdata.open_leaf(root, location, newer)
     if older is None:
-        yield from _shown(after, after.to_batches(**AS_BYTES), schema, INSERT)
+        yield from _shown(leaf, after, after.to_batches(**AS_BYTES), schema, INSERT)
         return
     found = leafdata.difference(root, location, older, newer)
     if found.added:
-        yield from _shown(after, leafdata.rows_of(after, found.added), schema, INSERT)
+        yield from _shown(leaf, after, leafdata.rows_of(after, found.added), schema, INSERT)
     if found.restored:
-        yield from _shown(after, leafdata.rows_at(after, found.restored), schema, INSERT)
+        yield from _shown(leaf, after, leafdata.rows_at(after, found.restored), schema, INSERT)
     if not deletes:
         return
     before = leafdata.open_leaf(root, location, older)
     gone = dict(found.deleted) | {number: leafdata.live_offsets(before, number) for number in found.removed}
     if gone:
-        yield from _shown(before, leafdata.rows_at(before, gone), schema, DELETE)
+        yield from _shown(leaf, before, leafdata.rows_at(before, gone), schema, DELETE)
 
 
-def _shown(handle: Any, batches: Any, schema: Any, kind: str) -> Iterator[tuple[str, Any]]:
-    shape = leafdata.shape_of(handle)
-    matching = Matching.of(shape.schema, shape.native_ids)
+def _shown(leaf: LeafChanges, handle: Any, batches: Any, schema: Any, kind: str) -> Iterator[tuple[str, Any]]:
+    matching = Matching.of(leafdata.shape_of(handle), leaf.metadata, leaf.object_id)
     for batch in batches:
         yield kind, to_table_columns(batch, schema, matching)

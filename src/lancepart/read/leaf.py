@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 from datafusion import SessionContext
 
-from lancepart.layout.columns import AS_BYTES, Matching, constant, to_table_columns
+from lancepart.layout.columns import AS_BYTES, constant, to_table_columns
 from lancepart.layout.layouts import match
 from lancepart.layout.leaves import Leaf
+from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import HIVE, TableMetadata
 from lancepart.model.predicate import Constant, Predicate
 from lancepart.model.schema import field_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -184,7 +184,7 @@ class Stream:
                     f"stream of appended rows can't show that: use .option('{FEED}', 'true') to read all changes, "
                     "'ignoreDeletes' to pass over deletions, or 'ignoreChanges' to read what is new in any commit"
                 )
-        return LeafChanges(root=leaf.root, object_id=leaf.object_id, location=leaf.location, steps=tuple(kept))
+        return replace(leaf, steps=tuple(kept))
 
     def _is_set(self, name: str) -> bool:
         return self._options.get(name, "").lower() == "true"

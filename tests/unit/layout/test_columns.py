@@ -10,7 +10,6 @@ import pytest
 
 from lancepart.layout.columns import (
     LEAF_ID,
-    Matching,
     converted,
     is_blob,
     leaf_schema,
@@ -19,6 +18,7 @@ from lancepart.layout.columns import (
     to_leaf_columns,
     to_table_columns,
 )
+from lancepart.layout.matching import Matching
 from lancepart.model.schema import FIELD_ID
 
 
@@ -30,35 +30,10 @@ def _leaf(name: str, kind: Any, number: int | None) -> Any:
     return pa.field(name, kind, metadata=None if number is None else {LEAF_ID: str(number)})
 
 
-def test_a_leafs_columns_are_known_by_the_id_that_they_carry() -> None:
-    leaf = pa.schema([_leaf("a", pa.int32(), 5), _leaf("b", pa.string(), 3)])
-
-    assert Matching.of(leaf, [0, 1]).names == {5: "a", 3: "b"}
-
-
-def test_a_leaf_of_another_writer_is_known_by_lances_ids_and_what_we_added_by_ours() -> None:
-    leaf = pa.schema([_leaf("a", pa.int32(), None), _leaf("b", pa.string(), None), _leaf("c", pa.int8(), 7)])
-
-    assert Matching.of(leaf, [0, 1, 2]).names == {0: "a", 1: "b", 7: "c"}
-
-
-def test_a_column_that_someone_added_to_our_leaf_stands_for_none_of_ours() -> None:
-    leaf = pa.schema([_leaf("a", pa.int32(), 0), _leaf("stray", pa.int32(), None)])
-
-    assert Matching.of(leaf, [0, 1]).names == {0: "a"}
-
-
-def test_a_leaf_that_is_wider_already_is_not_narrower() -> None:
-    table = pa.schema([_field("a", pa.int32(), 0)])
-
-    assert not Matching.of(pa.schema([_leaf("a", pa.int64(), 0)]), [0]).narrower(table)
-    assert Matching.of(pa.schema([_leaf("a", pa.int16(), 0)]), [0]).narrower(table)
-
-
 def test_rows_go_to_the_leafs_names_and_types_and_come_back() -> None:
     table = [_field("x", pa.int32(), 0), _field("y", pa.string(), 4)]
     leaf = pa.schema([_leaf("gone", pa.int8(), 1), _leaf("old name", pa.int64(), 0)])
-    matching = Matching.of(leaf, [0, 1])
+    matching = Matching(names={1: "gone", 0: "old name"}, types={1: pa.int8(), 0: pa.int64()})
     rows = pa.table({"x": pa.array([1, 2], pa.int32()), "y": ["a", "b"]})
 
     stored = to_leaf_columns(rows, pa.schema(table), leaf, matching)

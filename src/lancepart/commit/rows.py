@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from lancepart.commit.floors import Floor, carried
 from lancepart.commit.work import Work
 from lancepart.errors import TableVersionNotFoundError
 from lancepart.format.names import (
@@ -54,7 +55,7 @@ def _of_work(
 ) -> tuple[list[Row], list[Update]]:
     """For one leaf: its row points at the new version, and a row of its own records that version and its place."""
     if transaction.metadata.layout == DRAFT:
-        return _of_draft_work(transaction, work)
+        return _of_draft_work(transaction, snapshot, work)
     number = (work.leaf.number if work.leaf is not None else numbers.get(work.object_id, 0)) + 1
     version = VersionRecord(
         leaf=work.object_id,
@@ -70,8 +71,9 @@ def _of_work(
         created_at=now(),
     ).to_row()
     if work.leaf is None:
+        floor = carried(snapshot.row(fence_id(transaction.metadata)))
         record = replace(new_leaf(transaction.spec, work), read_version=work.head, number=number, stats=work.stats)
-        return [record.to_row(), version], []
+        return [replace(record, others=floor).to_row(), version], []
     before = snapshot.row(work.object_id)
     kept = {} if before is None else LeafRecord.from_row(before).others
     leaf = LeafRecord(
@@ -90,10 +92,11 @@ def _place(work: Work) -> dict[str, Any]:
     return {"location": work.location} if work.is_relocated else {}
 
 
-def _of_draft_work(transaction: Transaction, work: Work) -> tuple[list[Row], list[Update]]:
+def _of_draft_work(transaction: Transaction, snapshot: Snapshot, work: Work) -> tuple[list[Row], list[Update]]:
     """For one leaf of the draft: its row's read columns, and nothing else."""
     if work.leaf is None:
-        return [replace(new_leaf(transaction.spec, work), read_version=work.head).to_row()], []
+        floor = carried(snapshot.row(fence_id(transaction.metadata)))
+        return [replace(new_leaf(transaction.spec, work), read_version=work.head, others=floor).to_row()], []
     branch = None if work.is_relocated else work.leaf.branch
     pointer = {READ_VERSION.name: work.head, READ_BRANCH.name: branch, READ_TAG.name: None, **_place(work)}
     return [], [Update(object_id=work.object_id, values=pointer)]
@@ -171,6 +174,12 @@ def with_mark(change: Change, snapshot: Snapshot, metadata: TableMetadata, mark:
     fresh = Row(object_id=identifier, object_type=NAMESPACE, metadata=mark, created_at=now())
     others = tuple(item for item in change.inserts if item.object_id != identifier)
     return replace(change, inserts=(fresh, *others))
+
+
+def fence_floor(snapshot: Snapshot, metadata: TableMetadata) -> Floor | None:
+    """The floor of directories that no row names."""
+    row = snapshot.row(fence_id(metadata))
+    return None if row is None else Floor.of(row.metadata)
 
 
 def oldest(snapshot: Snapshot, metadata: TableMetadata) -> int:

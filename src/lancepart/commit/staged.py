@@ -14,13 +14,14 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.commit import verbs
+from lancepart.commit.floors import CollectedError
 from lancepart.commit.once import Once
 from lancepart.commit.parts import APPEND, MODES, OVERWRITE, REPLACE, ROWS, UPSERT, WHERE, Job, Part, Report, adopt
 from lancepart.commit.transaction import Transaction
 from lancepart.commit.work import StaleReadError, Work
 from lancepart.errors import CommitConflictError, InvalidInputError
 from lancepart.storage.manifest import RETRY_SECONDS, Manifest
-from lancepart.storage.translate import UnreadableError
+from lancepart.storage.translate import MissingError, UnreadableError
 from lancepart.write.conform import batches
 from lancepart.write.route import route
 
@@ -102,15 +103,19 @@ def commit(manifest: Manifest, job: Job, reports: Iterable[Report]) -> int | Non
     deadline = time.monotonic() + RETRY_SECONDS
     version: int | None = job.version
     while True:
-        transaction = _transaction(job, manifest, version)
         try:
+            transaction = _transaction(job, manifest, version)
             adopt(transaction, job, written)
             return transaction.commit()
+        except (MissingError, FileNotFoundError) as error:
+            told = f"{job.operation}: the snapshot {job.version} at which it began, or what it wrote since, has expired"
+            raise CollectedError(f"{told}; nothing was changed, so run it again ({error})") from None
         except CommitConflictError as error:
             if job.mode == ROWS:
                 told = f"{job.operation}: {error}; nothing was changed, so run it again"
                 raise CommitConflictError(told, partitions=error.partitions) from None
-            if not isinstance(error, StaleReadError) or time.monotonic() > deadline:
+            fatal = isinstance(error, CollectedError) or not isinstance(error, StaleReadError)
+            if fatal or time.monotonic() > deadline:
                 raise
             version = None
             time.sleep(random.uniform(0, 0.05))
@@ -122,8 +127,10 @@ def job_of(transaction: Transaction) -> Job:
 
 
 def _transaction(job: Job, manifest: Manifest, version: int | None) -> Transaction:
-    """A transaction under the job's own id, which all its tasks share."""
-    return Transaction(manifest=manifest, operation=job.operation, once=job.once, version=version, id=job.id)
+    """A transaction under the job's own id, which all its tasks share, and at whose snapshot they began."""
+    return Transaction(
+        manifest=manifest, operation=job.operation, once=job.once, version=version, since=job.version, id=job.id
+    )
 
 
 __all__ = [

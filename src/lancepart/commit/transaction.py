@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from lancepart.commit import lookup, rows, verbs
+from lancepart.commit.floors import CollectedError, Floor, collected, refuse_collected
 from lancepart.commit.once import AlreadyDoneError, Once
 from lancepart.commit.parts import APPEND, OVERWRITE, UPSERT, WHERE, Job, adopt
 from lancepart.commit.reads import Read, refuse_changed
@@ -34,6 +35,7 @@ from lancepart.read.scan import Scan
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.rows import Change
 from lancepart.storage.snapshot import Snapshot
+from lancepart.storage.translate import UnreadableError
 from lancepart.write.elsewhere import is_spark, spark_frames
 
 SNAPSHOT, SERIALIZABLE = "snapshot", "serializable"
@@ -43,13 +45,17 @@ _MOST_LISTED = 200
 
 @dataclass
 class Transaction:
-    """Reads one snapshot and its own writes; nothing of it is visible to others before ``commit``."""
+    """Reads one snapshot and its own writes; nothing of it is visible to others before ``commit``.
+
+    ``since`` is the snapshot at which the first of its files was written, if that was an earlier one.
+    """
 
     manifest: Manifest
     isolation: str = SNAPSHOT
     operation: str = "transaction"
     once: Once | None = None
     version: int | None = None
+    since: int | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def __post_init__(self) -> None:
@@ -291,16 +297,33 @@ class Transaction:
             refuse_changed(self.reads, self.metadata, snapshot, now)
         current = self._current(snapshot, changed)
         for work in changed:
-            work.rebase(current.get(work.object_id) or current.get((work.spec_id, work.key)))
+            self._rebase(work, current.get(work.object_id) or current.get((work.spec_id, work.key)), snapshot)
+        refuse_collected(snapshot, self._began, changed, rows.fence_floor(snapshot, self.metadata))
         change = rows.of_works(self, snapshot, changed)
         binding = self.isolation == SERIALIZABLE or any(read.binding for read in self.reads) or self.needs is not None
-        if self.fenced or binding or any(work.is_new for work in changed):
+        if self.fenced or binding or any(work.is_unnamed for work in changed):
             change = rows.with_mark(change, snapshot, self.metadata, {FENCE: self.id})
         if self.once is not None:
             change += self.once.written(snapshot, self.signature)
         mine = {work.object_id for work in changed}
         read = {leaf.object_id for each in self.reads for leaf in each.bound}
         return change + Change(touches=tuple(sorted(read - mine))), None
+
+    @property
+    def _began(self) -> int:
+        """The snapshot that was the latest when the first file was written."""
+        return self.snapshot.version if self.since is None else min(self.since, self.snapshot.version)
+
+    def _rebase(self, work: Work, current: Leaf | None, snapshot: Snapshot) -> None:
+        """Rebase a leaf; what is missing for that was removed by a collector, if there was one."""
+        try:
+            work.rebase(current)
+        except (UnreadableError, FileNotFoundError):
+            row = snapshot.row(work.object_id if current is None else current.object_id)
+            floors = [None if row is None else Floor.of(row.metadata), rows.fence_floor(snapshot, self.metadata)]
+            if not any(floor is not None and self._began <= floor.version for floor in floors):
+                raise
+            raise CollectedError(collected(work.object_id), partitions=(work.object_id,)) from None
 
     def _current(self, snapshot: Snapshot, changed: list[Work]) -> dict[Any, Leaf]:
         """The leaves as they are published now, by id and by values."""

@@ -84,6 +84,11 @@ class Work:
         return self.leaf is None
 
     @property
+    def is_unnamed(self) -> bool:
+        """Whether the leaf's directory is one that no row names before this transaction is published."""
+        return self.is_new or self.is_relocated
+
+    @property
     def is_changed(self) -> bool:
         """Whether there is anything to publish."""
         return self.is_new or self.is_relocated or bool(self.added or self.deleted or self.replaced)

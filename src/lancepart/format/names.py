@@ -31,6 +31,7 @@ REQUIRED_COLUMNS = f"{OWN}columns"
 
 FENCE = f"{OWN}fence"
 OLDEST = f"{OWN}oldest"
+FLOOR = f"{OWN}floor"
 ONCE = f"{OWN}once"
 
 OWN_ROOT = f"{OWN}root"

@@ -27,7 +27,8 @@ from lancepart.model.schema import (
 from lancepart.model.spec import PartitionField, PartitionSpec
 
 FORMAT_VERSION = 1
-FEATURES = frozenset({"derived-names", "leaf-field-ids"})
+FLOORS = "floors"
+FEATURES = frozenset({"derived-names", "leaf-field-ids", FLOORS})
 STRONG, WEAK = "strong", "weak"
 FOREIGN = "foreign"
 MANIFEST, DRAFT, HIVE = "manifest", "draft", "hive"
@@ -159,6 +160,15 @@ def _refuse_newer(properties: Mapping[str, str]) -> None:
     if version > FORMAT_VERSION or unknown:
         needs = f"format {version}" if version > FORMAT_VERSION else f"the features {', '.join(unknown)}"
         raise UnsupportedOperationError(f"the table needs {needs}, which this lancepart lacks: upgrade lancepart")
+
+
+def requiring(properties: Mapping[str, str], feature: str) -> str | None:
+    """The format's entry with one more feature that clients must know; ``None`` if it is required already."""
+    given = json.loads(properties.get(FORMAT, "{}"))
+    features = {*given.get("features", ()), feature}
+    if FORMAT in properties and feature in given.get("features", ()):
+        return None
+    return json.dumps({**given, "version": given.get("version", FORMAT_VERSION), "features": sorted(features)})
 
 
 def _schema(properties: Mapping[str, str]) -> Any:

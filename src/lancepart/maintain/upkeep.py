@@ -36,7 +36,11 @@ TARGET_ROWS = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What an upkeep call did; ``locations`` are the whole directories that went, or would have."""
+    """What an upkeep call did; ``locations`` are the whole directories that went, or would have.
+
+    ``kept`` tells what a collector left alone because it could not tell whether it is needed: leaves that can't be
+    read, and files of a kind that it does not know.
+    """
 
     action: str
     changed: int = 0
@@ -45,6 +49,7 @@ class Report:
     removed_files: int = 0
     version: int | None = None
     locations: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
 
 
 def compact(manifest: Manifest, *, target_rows: int = TARGET_ROWS, spark: Any = None, progress: bool = True) -> Report:

@@ -13,7 +13,7 @@ from lancepart.maintain.upkeep import Report
 from lancepart.spark.warehouse import Warehouse
 from lancepart.storage import removal
 from lancepart.storage.files import FileInfo
-from lancepart.storage.manifest import Manifest
+from lancepart.storage.manifest import NAME, Manifest
 
 AGE = timedelta(days=3)
 
@@ -25,12 +25,14 @@ def remove_orphans(warehouse: Warehouse, older_than: timedelta | datetime = AGE,
 
     ``older_than`` must be longer than the longest statement that makes a table: all files of a directory are older.
     """
-    catalog, cutoff = warehouse.catalog, moment(older_than)
+    catalog = warehouse.catalog
     names, _ = catalog.files.children()
     if catalog.snapshot().handle is None:
         raise NamespaceNotFoundError(
             f"there is no catalog at {catalog.root.uri!r}: nothing tells what is garbage there"
         )
+    now = None if dry_run else catalog.files.clock(f"{NAME}/_transactions")
+    cutoff = moment(older_than, now)
     swept: dict[str, list[FileInfo]] = {}
     for name in sorted(name for name in names if _PLACE.fullmatch(name)):
         files = [] if catalog.root.leads_outside(name) else list(catalog.files.walk(name))

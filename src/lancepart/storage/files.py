@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import obstore
@@ -87,6 +87,16 @@ class Files:
         except FileNotFoundError:
             return False
         return True
+
+    def clock(self, directory: str) -> datetime:
+        """The time by the store's clock, which is one for all: just after that of a file written now."""
+        path = f"{directory}/{uuid.uuid4().hex}.clock"
+        self.put(path)
+        try:
+            with storage_errors("ask the store for the time", self._root):
+                return _info(obstore.head(self._opened(path), path)).modified + timedelta(microseconds=1)
+        finally:
+            self.delete(path)
 
     def walk(self, prefix: str) -> Iterator[FileInfo]:
         """All files at any depth beneath a directory, unfinished ones among them."""

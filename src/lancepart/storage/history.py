@@ -12,7 +12,9 @@ from lancepart.errors import (
     TableTagNotFoundError,
     TableVersionNotFoundError,
 )
-from lancepart.storage.manifest import Manifest
+from lancepart.storage import leaffiles
+from lancepart.storage.files import Files
+from lancepart.storage.manifest import NAME, Manifest
 from lancepart.storage.rows import TABLE_VERSION, Row
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import MissingError, storage_errors
@@ -77,6 +79,21 @@ def timestamp(manifest: Manifest, version: int) -> datetime:
     assert handle is not None
     stamp: datetime = handle.get_version()["timestamp"]
     return stamp.astimezone(UTC)
+
+
+def stored(manifest: Manifest) -> list[tuple[int, datetime]]:
+    """All versions that are kept, each with the time at which the store took it: never before that of an older one."""
+    _, files = Files(manifest.root).children(f"{NAME}/_versions")
+    found: dict[int, datetime] = {}
+    for info in files:
+        file = leaffiles.parse(info.path[len(NAME) + 1 :])
+        if file is not None and file.version is not None:
+            found[file.version] = info.modified
+    latest, ordered = datetime.min.replace(tzinfo=UTC), []
+    for version in sorted(found):
+        latest = max(latest, found[version])
+        ordered.append((version, latest))
+    return ordered
 
 
 def _at(manifest: Manifest, moment: datetime) -> int:

@@ -360,20 +360,3 @@ def _segments(index: Any) -> list[Index]:
         )
         for part in index.segments
     ]
-
-
-def live_files(handle: Any) -> set[str]:
-    """The files that a version of a leaf needs, relative to its directory."""
-    kept: set[str] = set()
-    for fragment in handle.get_fragments():
-        metadata = fragment.metadata
-        kept |= {f"data/{file.path}" for file in metadata.files}
-        deletion = fragment.deletion_file()
-        if deletion:
-            kept.add(str(deletion))
-    return kept
-
-
-def live_indices(handle: Any) -> set[str]:
-    """The directories of the indices that a version of a leaf has, relative to its own."""
-    return {f"_indices/{segment.uuid}" for index in handle.describe_indices() for segment in index.segments}

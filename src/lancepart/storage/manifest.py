@@ -84,7 +84,7 @@ class Manifest:
     def _remembered(self, handle: lance.LanceDataset, *, latest: bool) -> Snapshot:
         """The latest snapshot as last opened, with all that was read of it, if it is the one asked for."""
         known = self._latest
-        if known is None or known.version != handle.version or time.monotonic() - known.opened > FRESH_SECONDS / 2:
+        if known is None or known.version != handle.version or known.age > FRESH_SECONDS / 2:
             known = Snapshot(handle, self.root)
             self._latest = known if latest else self._latest
         return known
@@ -150,7 +150,7 @@ class Manifest:
 
     @staticmethod
     def _is_fresh(snapshot: Snapshot) -> bool:
-        return time.monotonic() - snapshot.opened <= FRESH_SECONDS
+        return snapshot.age <= FRESH_SECONDS
 
     def set_properties(self, values: Mapping[str, str | None]) -> None:
         """Set or (with ``None``) remove root properties."""

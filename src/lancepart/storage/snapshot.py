@@ -22,6 +22,12 @@ from lancepart.storage.translate import storage_errors
 
 _REMEMBERED = 4_096
 _SCANS = 4
+_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+
+
+def awake() -> float:
+    """Seconds by a clock that is never set, and that does not stop while the machine sleeps."""
+    return time.clock_gettime(_CLOCK) if _CLOCK is not None else time.monotonic()
 
 
 class Snapshot:
@@ -31,11 +37,20 @@ class Snapshot:
         self.handle = handle
         self.version = 0 if handle is None else int(handle.version)
         self.root = root
-        self.opened = time.monotonic()
+        self.opened = awake()
+        self.opened_on = time.time()
         self._seen: list[pa.Table] = []
         self._absent: set[str] = set()
         if handle is not None:
             _check_columns(handle)
+
+    @property
+    def age(self) -> float:
+        """The seconds since it was opened, those that the machine slept included.
+
+        A virtual machine that was paused does not know of it, but its calendar is set right when it goes on.
+        """
+        return max(awake() - self.opened, time.time() - self.opened_on)
 
     def own_handle(self) -> lance.LanceDataset | None:
         """A handle to write with: Lance moves one that commits to the new version, and a snapshot stays where it is."""

@@ -1,0 +1,161 @@
+"""What must stay: for each directory of leaves the versions that a kept snapshot may read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from lancepart.commit.once import is_key
+from lancepart.format.names import READ_VERSION, TABLE, TABLE_VERSION
+from lancepart.format.records import VersionRecord
+from lancepart.format.rows import Row
+from lancepart.layout import create
+from lancepart.layout.leaves import Leaf
+from lancepart.layout.metadata import is_draft, is_partitioned
+from lancepart.maintain.sweep import Member
+from lancepart.plan import planner
+from lancepart.storage import history
+from lancepart.storage.files import Files
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.snapshot import Snapshot, literals
+
+_BRANCHES = "/tree/"
+
+
+@dataclass(slots=True)
+class Kept:
+    """The versions that are kept, by their place; ``owners`` are the leaves whose rows name a place now.
+
+    ``perhaps`` are versions recorded without a place for leaves that stand, or stood, in several.
+    """
+
+    versions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    perhaps: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    owners: dict[str, str] = field(default_factory=dict)
+    lost_tags: tuple[str, ...] = ()
+
+    @property
+    def tops(self) -> set[str]:
+        """The directories of the root in which something is kept."""
+        return {location.partition("/")[0] for location in {*self.versions, *self.perhaps}}
+
+    def add(self, leaf: Leaf) -> None:
+        """Keep a leaf as a snapshot reads it."""
+        self.versions[leaf.location] |= set() if leaf.read_version is None else {leaf.read_version}
+
+    def directories(self, manifest: Manifest) -> dict[str, tuple[Member, ...]]:
+        """The tables by directory: branches stand beneath the table that they share files with."""
+        found: dict[str, list[Member]] = defaultdict(list)
+        store = Files(manifest.root)
+        for location in sorted({*self.versions, *self.perhaps}):
+            member = Member(
+                location=location,
+                versions=frozenset(self.versions[location]),
+                perhaps=frozenset(self.perhaps[location]),
+            )
+            top = location.partition(_BRANCHES)[0]
+            shared = top != location and not store.is_empty(f"{top}/_versions")
+            found[top if shared else location].append(member)
+        return {top: tuple(members) for top, members in found.items()}
+
+    def newer_than(self, before: Kept, top: str) -> tuple[Member, ...]:
+        """The tables of a directory, with the versions that were not known before."""
+        inside = [each for each in {*self.versions, *self.perhaps} if each == top or each.startswith(top + _BRANCHES)]
+        return tuple(
+            Member(
+                location=each,
+                versions=frozenset(
+                    (self.versions[each] - before.versions[each]) | (self.perhaps[each] - before.perhaps[each])
+                ),
+            )
+            for each in sorted(inside)
+        )
+
+
+def kept(manifest: Manifest, oldest: int) -> Kept:
+    """What the snapshots from one up to the latest, and those that tags name, may read."""
+    found, snapshot = Kept(), manifest.snapshot()
+    now = planner.plan(snapshot, create.load(manifest, snapshot), None).leaves
+    then = leaves_at(manifest, oldest)
+    tagged, found.lost_tags = _tagged(manifest)
+    for leaf in (*now, *then, *tagged, *_of_draft(manifest, oldest, snapshot.version)):
+        found.add(leaf)
+    found.owners = {leaf.location: leaf.object_id for leaf in now}
+    places: dict[str, set[str]] = defaultdict(set)
+    for leaf in (*now, *then, *tagged):
+        places[leaf.object_id].add(leaf.location)
+    numbers = {leaf.object_id: leaf.number for leaf in then}
+    removed: set[str] = set()
+    for record in _recorded(snapshot):
+        versions = {record.read_version or 0, *(version for pair in record.moved for version in pair)}
+        if record.number < numbers.get(record.leaf, 0):
+            continue
+        if record.leaf not in places:
+            removed |= {record.leaf} if record.stats is None or record.stats.rows else set()
+        elif record.location is not None:
+            found.versions[record.location] |= versions
+        else:
+            single = len(places[record.leaf]) == 1
+            for place in places[record.leaf]:
+                (found.versions if single else found.perhaps)[place] |= versions
+    for leaf in _removed(manifest, removed, oldest, snapshot.version):
+        found.add(leaf)
+    return found
+
+
+def leaves_at(manifest: Manifest, version: int) -> Sequence[Leaf]:
+    """The leaves that a snapshot reads; none if there was no table yet."""
+    snapshot = history.at(manifest, version)
+    if not is_partitioned(snapshot.properties):
+        return ()
+    return planner.plan(snapshot, create.load(manifest, snapshot), None).leaves
+
+
+def _tagged(manifest: Manifest) -> tuple[list[Leaf], tuple[str, ...]]:
+    """The leaves that named snapshots read, and the names of those that are gone."""
+    leaves: list[Leaf] = []
+    there, lost = set(history.versions(manifest)), []
+    for name, version in history.tags(manifest).items():
+        if version in there:
+            leaves += leaves_at(manifest, version)
+        else:
+            lost.append(name)
+    return leaves, tuple(lost)
+
+
+def _of_draft(manifest: Manifest, oldest: int, latest: int) -> Iterator[Leaf]:
+    """The leaves of all kept snapshots of the expression draft, which does not record the versions that it names."""
+    for version in _between(manifest, oldest, latest):
+        properties = history.at(manifest, version).properties
+        if is_partitioned(properties) and not is_draft(properties):
+            return
+        yield from leaves_at(manifest, version)
+
+
+def _removed(manifest: Manifest, owners: set[str], oldest: int, latest: int) -> Iterator[Leaf]:
+    """Leaves that were removed with rows in them, as kept snapshots in between may still read them."""
+    if not owners:
+        return
+    for version in _between(manifest, oldest, latest):
+        ids = f"object_type = '{TABLE}' AND object_id IN ({literals(sorted(owners))})"
+        found = history.at(manifest, version).scan(ids, columns=["object_id"])
+        if found is not None and found.num_rows:
+            yield from (leaf for leaf in leaves_at(manifest, version) if leaf.object_id in owners)
+
+
+def _between(manifest: Manifest, oldest: int, latest: int) -> list[int]:
+    return [number for number in history.versions(manifest) if oldest <= number <= latest]
+
+
+def _recorded(snapshot: Snapshot) -> Iterator[VersionRecord]:
+    """All versions of leaves that are recorded.
+
+    Where a commit wrote a leaf's rows anew, what came and went is found by the versions between which it did.
+    """
+    found = snapshot.scan(f"object_type = '{TABLE_VERSION}'", columns=["object_id", READ_VERSION.name, "metadata"])
+    assert found is not None
+    for item in found.to_pylist():
+        record = None if is_key(item["object_id"]) else VersionRecord.from_row(Row.read(item))
+        if record is not None and record.read_version is not None:
+            yield record

@@ -1,0 +1,440 @@
+"""Collectors beside writers: a commit that succeeds is there, and one whose files may be gone is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import lance
+import pytest
+
+import lancepart as lp
+from lancepart.commit import staged
+from lancepart.commit.floors import CollectedError, Floor
+from lancepart.errors import CommitConflictError, UnsupportedOperationError
+from lancepart.format.names import FORMAT
+from lancepart.layout import metadata as definition
+from lancepart.maintain import collect
+from lancepart.storage import history, snapshot
+from lancepart.storage.files import Files
+from lancepart.storage.manifest import FRESH_SECONDS, Manifest
+from lancepart.storage.root import Root
+from tests.conformance.draft import appendix
+from tests.support.catalogs import Place
+from tests.support.interleave import ACTED, DONE, PLANNED, Stepper
+from tests.transactions.aged import DAY, grow_old
+from tests.transactions.tables import assert_whole, content, data, make, opened
+
+HOUR, NOW = timedelta(hours=1), timedelta(0)
+ROWS = [(1, "A", 10), (2, "A", 20), (3, "B", 30)]
+
+Act = Callable[[Any], Any]
+
+
+def orphans(table: Any, older_than: Any = HOUR) -> Any:
+    return table.maintenance.remove_orphans(older_than, progress=False)
+
+
+def expire(table: Any, older_than: Any = HOUR) -> Any:
+    return table.maintenance.expire(older_than, progress=False)
+
+
+def append(tx: Any) -> None:
+    tx.append(data([(7, "A", 1)]))
+
+
+def create(tx: Any) -> None:
+    tx.append(data([(7, "Z", 1)]))
+
+
+def delete(tx: Any) -> None:
+    tx.delete("id = 1")
+
+
+def update(tx: Any) -> None:
+    tx.update({"x": "x + 1", "bank": "'Z'"}, "id IN (1, 3)")
+
+
+def upsert(tx: Any) -> None:
+    tx.upsert(data([(1, "A", 5), (8, "Z", 6)]), ["id"])
+
+
+def overwrite(tx: Any) -> None:
+    tx.overwrite(data([(9, "A", 1)]))
+
+
+def replace(tx: Any) -> None:
+    tx.overwrite(data([(2, "A", 1)]), "id < 3")
+
+
+@pytest.mark.parametrize("collector", [expire, orphans])
+@pytest.mark.parametrize("write", [append, create, delete, update, upsert, overwrite, replace])
+def test_a_writer_whose_files_were_collected_is_refused_and_nothing_is_lost(
+    local: Place, write: Act, collector: Act
+) -> None:
+    table = make(local, ROWS)
+    slow = table.transaction()
+    write(slow)
+    grow_old(Path(local.root))
+
+    collector(opened(local))
+
+    if collector is expire and write is create:
+        slow.commit()
+        assert sum(content(table).values()) == 4
+    else:
+        with pytest.raises(CollectedError, match="nothing was changed: run it again"):
+            slow.commit()
+        assert content(table) == Counter(ROWS)
+    assert_whole(table)
+    with table.transaction() as again:
+        write(again)
+    assert_whole(table)
+    assert orphans(table, NOW).kept == ()
+
+
+@pytest.mark.parametrize("collector", [expire, orphans])
+@pytest.mark.parametrize("mode", ["append", "overwrite", "upsert", "replace"])
+def test_a_job_whose_files_were_collected_is_refused(local: Place, mode: str, collector: Act) -> None:
+    table = make(local, ROWS)
+    job = staged.plan(table._manifest, mode=mode, on=("id",) if mode == "upsert" else ())
+    report = staged.write(job, data([(1, "A", 5), (7, "Z", 6)]))
+    table.append(data([(4, "A", 40)]))
+    before = content(table)
+    grow_old(Path(local.root))
+
+    collector(opened(local))
+
+    with pytest.raises(CommitConflictError, match=r"run it again|changed by another writer"):
+        staged.commit(opened(local)._manifest, job, [report])
+    assert content(table) == before
+    assert_whole(table)
+
+
+def test_a_job_that_is_published_on_a_newer_snapshot_is_still_known_to_have_begun_before(local: Place) -> None:
+    """An upsert whose reads went stale is done again on the latest snapshot, with the files of its first one."""
+    table = make(local, ROWS)
+    job = staged.plan(table._manifest, mode="upsert", on=("id",))
+    report = staged.write(job, data([(1, "A", 5)]))
+    grow_old(Path(local.root))
+    orphans(opened(local))
+    table.append(data([(1, "B", 40), (5, "C", 0)]))
+
+    with pytest.raises(CommitConflictError, match="run it again"):
+        staged.commit(opened(local)._manifest, job, [report])
+    assert_whole(table)
+
+
+@pytest.mark.parametrize("write", [append, create, upsert, replace])
+def test_a_verb_whose_files_were_collected_does_itself_again(local: Place, write: Act) -> None:
+    make(local, ROWS)
+    expected = make(Place(f"{local.root}-other"), ROWS)
+    write(expected)
+    writer = Stepper(Root.parse(local.root, None), lambda manifest: write(lp.PartitionedTable(manifest)))
+    writer.until(ACTED)
+    grow_old(Path(local.root))
+    orphans(opened(local))
+
+    writer.until(DONE)
+
+    assert writer.error is None
+    assert content(opened(local)) == content(expected)
+    assert_whole(opened(local))
+
+
+@pytest.mark.parametrize("collector", [expire, orphans])
+@pytest.mark.parametrize("write", [append, create, update])
+def test_whoever_comes_first_wins_and_both_know(local: Place, write: Act, collector: Act) -> None:
+    """The collector has listed the files of a slow writer, which publishes before the floor, or after it."""
+    for first in ("writer", "collector"):
+        place = Place(f"{local.root}-{first}")
+        table = make(place, ROWS)
+        slow = table.transaction()
+        write(slow)
+        grow_old(Path(place.root))
+        other = Stepper(Root.parse(place.root, None), lambda manifest: collector(lp.PartitionedTable(manifest)))
+        other.until(PLANNED)
+        if first == "collector":
+            other.until(DONE)
+        try:
+            slow.commit()
+            done = True
+        except CollectedError:
+            done = False
+        other.until(DONE)
+
+        assert other.error is None
+        assert sum(content(opened(place)).values()) == (3 if not done or write is update else 4)
+        assert done or first == "collector"
+        assert_whole(opened(place))
+        grow_old(Path(place.root))
+        orphans(opened(place))
+        assert_whole(opened(place))
+
+
+def test_a_writer_whose_files_are_young_is_not_minded(local: Place) -> None:
+    table = make(local, ROWS)
+    append(table.transaction())
+    create(table.transaction())
+    grow_old(Path(local.root))
+    young = table.transaction()
+    append(young)
+    create(young)
+
+    assert orphans(opened(local)).removed_files > 0
+
+    young.commit()
+    assert content(table) == Counter([*ROWS, (7, "A", 1), (7, "Z", 1)])
+    assert_whole(table)
+
+
+def test_a_floor_stands_where_something_was_collected_stays_there_and_rises(local: Place) -> None:
+    table = make(local, ROWS)
+    append(table.transaction())
+    grow_old(Path(local.root))
+    assert floors(table) == {"A": None, "B": None, None: None}
+
+    orphans(table)
+    first = floors(table)
+    table.append(data([(4, "A", 1), (5, "B", 1)]))
+    table.delete("id = 4")
+    table.maintenance.compact(progress=False)
+    assert floors(table) == first
+    assert (first["A"] is None, first["B"], first[None]) == (False, None, None)
+
+    create(table.transaction())
+    delete(table.transaction())
+    grow_old(Path(local.root))
+    orphans(table)
+    table.append(data([(9, "N", 1)]))
+    last = floors(table)
+    assert last["A"].version > first["A"].version
+    assert last["A"].time > first["A"].time
+    assert last["N"] == last[None] == last["A"]
+
+
+def floors(table: Any) -> dict[str | None, Floor | None]:
+    """The floor of each leaf, by its bank, and that of the fence."""
+    now = table._manifest.snapshot()
+    leaves = {leaf.values[0]: leaf.object_id for leaf in table.scan().plan().leaves}
+    return {name: Floor.of(now.row(key).metadata) for name, key in {**leaves, None: "v1"}.items()}
+
+
+def test_a_floor_makes_a_table_require_clients_that_know_of_it(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(local, ROWS)
+    older = sorted(definition.FEATURES - {definition.FLOORS})
+    table._manifest.set_properties({FORMAT: json.dumps({"version": 1, "features": older})})
+    assert content(opened(local)) == Counter(ROWS)
+    orphans(opened(local))
+    assert json.loads(table._manifest.snapshot().properties[FORMAT])["features"] == older
+
+    append(table.transaction())
+    grow_old(Path(local.root))
+    orphans(opened(local))
+
+    assert set(json.loads(table._manifest.snapshot().properties[FORMAT])["features"]) == definition.FEATURES
+    table.append(data([(4, "A", 1)]))
+    definition._read.cache_clear()
+    monkeypatch.setattr(definition, "FEATURES", frozenset(older))
+    with pytest.raises(UnsupportedOperationError, match="floors"):
+        opened(local)
+    definition._read.cache_clear()
+
+
+def test_the_collectors_own_clock_does_not_matter(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight days ahead it would take what was written a moment ago for old, and every snapshot but the latest."""
+    table = make(local, ROWS)
+    first = table.version
+    table.append(data([(4, "B", 1)]))
+    writer = table.transaction()
+    append(writer)
+    create(writer)
+
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.now(tz) + timedelta(days=8)
+
+    monkeypatch.setattr(collect, "datetime", Ahead)
+    assert orphans(opened(local), timedelta(days=7)).removed_files == 0
+    assert expire(opened(local), timedelta(days=7)).removed_files == 0
+
+    writer.commit()
+    assert content(opened(local, first)) == Counter(ROWS)
+    assert_whole(table)
+
+
+def test_snapshots_are_as_old_as_the_store_says_and_never_older_than_those_before_them(
+    local: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not as old as a writer whose clock is hours behind says; a file that the store dates back does not count."""
+    table = make(local, ROWS)
+    versions = [table.append(data([(number, "A", 0)])) for number in range(10, 16)]
+    past = {version: content(opened(local, version)) for version in versions}
+    for _ in range(3):
+        grow_old(Path(local.root))
+    for back, version in ((30, versions[0]), (20, versions[1]), (40, versions[2]), (2, versions[3]), (1, versions[4])):
+        name = f"{(1 << 64) - 1 - version}.manifest"
+        then = datetime.now(UTC).timestamp() - back * 3600
+        os.utime(Path(local.root) / "__manifest" / "_versions" / name, (then, then))
+    monkeypatch.setattr(history, "timestamp", lambda *_: pytest.fail("a writer's clock was asked"))
+
+    stored = history.stored(table._manifest)
+    assert [version for version, _ in stored] == history.versions(table._manifest)
+    assert [taken for _, taken in stored] == sorted(taken for _, taken in stored)
+    expire(table, timedelta(hours=10))
+
+    assert history.versions(table._manifest)[0] == versions[2]
+    for version in versions[2:]:
+        assert content(opened(local, version)) == past[version]
+
+
+def make_manifest(place: Place) -> Manifest:
+    return Manifest(Root.parse(place.root, None))
+
+
+def test_a_snapshot_grows_old_while_the_machine_sleeps(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = make(local, ROWS)._manifest
+    opened_before = manifest.snapshot()
+    assert manifest._is_fresh(opened_before)
+    slept = snapshot.awake() + FRESH_SECONDS + 1
+
+    monkeypatch.setattr(snapshot, "awake", lambda: slept)
+
+    assert not manifest._is_fresh(opened_before)
+
+
+def test_a_dry_run_writes_nothing(local: Place) -> None:
+    table = make(local, ROWS)
+    append(table.transaction())
+    create(table.transaction())
+    grow_old(Path(local.root))
+
+    def all_files() -> dict[str, int]:
+        found = (os.path.join(folder, name) for folder, _, names in os.walk(local.root) for name in names)
+        return {path: os.stat(path).st_mtime_ns for path in found}
+
+    before = all_files()
+    counted = table.maintenance.remove_orphans(HOUR, dry_run=True, progress=False)
+
+    assert counted.removed_files > 0
+    assert all_files() == before
+    assert orphans(table) == counted
+
+
+def test_a_partition_that_went_and_came_back_is_collected_like_any_other(local: Place) -> None:
+    table = make(local, ROWS)
+    table.tags.create("start", table.version)
+    table.delete("bank = 'A'")
+    collect.expire(table._manifest, NOW, safe_age=NOW, progress=False)
+    collect.expire(table._manifest, NOW, safe_age=NOW, progress=False)
+    assert [leaf.values for leaf in table.scan().plan().leaves] == [("B",)]
+    gone = table.version
+    table.append(data([(5, "A", 50)]))
+    table.append(data([(6, "A", 60)]))
+    append(table.transaction())
+    grow_old(Path(local.root))
+
+    for report in (orphans(table), collect.expire(table._manifest, NOW, safe_age=NOW, progress=False), orphans(table)):
+        assert report.kept == ()
+
+    assert content(opened(local, "start")) == Counter(ROWS)
+    assert content(table) == Counter([(3, "B", 30), (5, "A", 50), (6, "A", 60)])
+    assert_whole(table)
+    assert gone < table.version
+    table.tags.delete("start")
+    grow_old(Path(local.root))
+    collect.expire(table._manifest, NOW, safe_age=NOW, progress=False)
+    orphans(table)
+    leaves = {leaf.location for leaf in table.scan().plan().leaves}
+    assert set(os.listdir(local.root)) == {"__manifest", *leaves}
+
+
+def test_a_leaf_that_cannot_be_read_is_kept_whole_and_reported_and_the_others_are_collected(local: Place) -> None:
+    table = make(local, ROWS)
+    table.append(data([(4, "A", 1), (5, "B", 1)]))
+    tx = table.transaction()
+    tx.append(data([(6, "A", 1), (7, "B", 1)]))
+    grow_old(Path(local.root))
+    broken, other = sorted(table.scan().plan().leaves, key=lambda leaf: leaf.values)
+    (Path(local.root) / broken.location / "_versions" / f"d{broken.read_version}.manifest").unlink()
+    there = set(Files(table._manifest.root).walk(broken.location))
+
+    report = orphans(table)
+
+    assert len(report.kept) == 1
+    assert report.kept[0].startswith(broken.location)
+    assert set(Files(table._manifest.root).walk(broken.location)) == there
+    assert report.removed_files > 0
+    assert content(table, "bank = 'B'") == Counter([(3, "B", 30), (5, "B", 1)])
+    assert orphans(table).removed_files == 0
+    assert other.location not in report.kept[0]
+
+
+def test_the_transactions_of_leaves_go_with_their_versions(local: Place) -> None:
+    table = make(local, ROWS)
+    for _ in range(5):
+        table.update({"x": "x + 1"}, "bank = 'A'")
+    grow_old(Path(local.root))
+
+    collect.expire(table._manifest, NOW, safe_age=NOW, progress=False)
+
+    leaf = next(leaf for leaf in table.scan().plan().leaves if leaf.values == ("A",))
+    assert len(os.listdir(Path(local.root) / leaf.location / "_transactions")) == 2
+    assert_whole(table)
+
+
+def test_all_kept_snapshots_of_an_upgraded_draft_stay_readable(local: Place) -> None:
+    appendix.write_leaves(local.root)
+    first, second = (f"{local.root}/{appendix.LOCATIONS[leaf]}" for leaf in (appendix.V1_LEAF, appendix.V2_LEAF))
+    branch = lance.dataset(first).create_branch("dev", 2)
+    branch = lance.write_dataset(appendix.events((77, appendix.DAY, "US")), branch, mode="append")
+    pointers = {"v1": {"read_branch": "dev", "read_version": branch.version}, "v2": {"read_version": 1}}
+    appendix.write_manifest(local.root, appendix.appendix_c(**pointers))
+    manifest = make_manifest(local)
+    draft = lp.open_table(local.root)
+    for number in (30, 31, 32):
+        draft.append(appendix.events((number, appendix.DAY, "US"), (number + 100, appendix.DAY, "FR")))
+        draft.delete(f"id = {number - 1}")
+    lance.write_dataset(lance.dataset(first).to_table(), first, mode="overwrite")
+    lance.write_dataset(lance.dataset(second).to_table(), second, mode="overwrite")
+    table = lp.upgrade(local.root)
+    table.delete("id = 2")
+    past = {version: shown(local, version) for version in history.versions(manifest) if readable(local, version)}
+    assert len(past) > 6
+    grow_old(Path(local.root))
+
+    report = orphans(table, HOUR)
+
+    assert report.kept == ()
+    assert {version: shown(local, version) for version in past} == past
+    collect.expire(table._manifest, NOW, safe_age=NOW, progress=False)
+    assert shown(local, None) == past[max(past)]
+    table.append(appendix.events((40, appendix.DAY, "US")))
+    assert sorted([*past[max(past)], 40]) == shown(local, None)
+
+
+def shown(place: Place, version: int | None) -> list[int]:
+    return appendix.ids(opened(place, version))
+
+
+def readable(place: Place, version: int) -> bool:
+    return definition.is_partitioned(make_manifest(place).snapshot(version).properties)
+
+
+def test_times_of_floors_are_the_stores(local: Place) -> None:
+    """Half a day after everything was written, a floor of an hour is half a day less an hour after it."""
+    table = make(local, ROWS)
+    append(table.transaction())
+    newest = max(info.modified for info in Files(table._manifest.root).walk(""))
+    grow_old(Path(local.root))
+    orphans(table)
+    floor = floors(table)["A"]
+    assert floor is not None
+    assert abs(floor.time + HOUR - newest) < timedelta(seconds=DAY / 24)
+    assert floor.time < datetime.now(UTC)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache, lru_cache
 from itertools import islice, product
@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 from datafusion import SessionConfig, SessionContext
 
-from lancepart.errors import InvalidInputError, reraise_interrupt
+from lancepart.errors import InvalidInputError, UnsupportedOperationError, reraise_interrupt
+from lancepart.model.allowed import ALLOWED, MOST_CHARACTERS, MOST_TOKENS, OPERATORS, PAGE
 from lancepart.model.functions import FUNCTIONS, bind_functions, expression_type, register_functions
-from lancepart.model.sqltext import tokens
+from lancepart.model.sqltext import Token, tokens
 from lancepart.model.typenames import kind_of
 from lancepart.model.values import canonical, decoded, logical_type
 
@@ -38,6 +39,7 @@ _STAND_INS = (
     pa.binary(),
 )
 _MOST_STAND_INS = 512
+_SHOWN = 200
 _INTEGERS = [0, 1, 5, 34, 100, 127, -1, -7]
 _FLOATS = [0.0, 0.5, -1.25, float(np.float32(0.1)), 1e6]
 
@@ -46,29 +48,45 @@ _FLOATS = [0.0, 0.5, -1.25, float(np.float32(0.1)), 1e6]
 class Expression:
     """A deterministic, stateless SQL expression over ``col0`` … ``col<arity - 1>``.
 
+    ``unlisted`` says what it has that is never evaluated. Making one, as opening a table does, evaluates nothing.
+
     >>> Expression("col0 % 10", 1).apply([pa.array([17, None])], pa.int32()).to_pylist()
     [7, None]
     """
 
     sql: str
     arity: int
+    unlisted: str | None = field(default=None, init=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.arity < 1:
             raise InvalidInputError(f"expression {self.sql!r} needs at least one source column")
-        self._check_words()
+        found = tokens(self.sql)
+        self._check_words(found)
+        if len(found) > MOST_TOKENS or len(self.sql) > MOST_CHARACTERS:
+            object.__setattr__(self, "unlisted", f"more than {MOST_TOKENS} words or {MOST_CHARACTERS} characters")
+            return
         try:
-            tree = _parsed(self.sql, self.arity)
+            nodes = list(_walk(_parsed(self.sql, self.arity)))
         except Exception as error:
             reraise_interrupt(error)
             allowed = f"col0 to col{self.arity - 1}" if self.arity > 1 else "col0"
             raise InvalidInputError(f"expression {self.sql!r} is not SQL over {allowed}: {error}") from error
-        for node in _walk(tree):
+        for node in nodes:
             self._check_node(node)
+        object.__setattr__(self, "unlisted", next(filter(None, map(_unlisted, nodes)), None))
 
-    def _check_words(self) -> None:
+    def refuse_unlisted(self) -> None:
+        """Refuse to evaluate what could take forever, or all of the memory."""
+        if self.unlisted is not None:
+            raise UnsupportedOperationError(
+                f"expression {_shown(self.sql)} has {self.unlisted}, which lancepart does not evaluate: a table "
+                f"partitioned by it can be read, but not written to until update_spec gives it another spec; see {PAGE}"
+            )
+
+    def _check_words(self, found: Sequence[Token]) -> None:
         depth = 0
-        for token in tokens(self.sql):
+        for token in found:
             if token.text in {";", "$", "@", "?"}:
                 raise InvalidInputError(f"expression {self.sql!r} may not contain {token.text!r}")
             if token.name in _unstable_functions():
@@ -95,12 +113,22 @@ class Expression:
             return logical_type(_compiled(self.sql, schema)[1])
 
     def check(self, source_types: Sequence[Any], result_type: Any) -> None:
-        """Insist that the sources fit, that NULL does no harm, that widths do not matter, and that the type holds."""
+        """Insist that the sources fit and that the type holds; evaluates nothing."""
         if len(source_types) != self.arity:
             raise InvalidInputError(f"expression {self.sql!r} takes {self.arity} columns, not {len(source_types)}")
+        if self.unlisted is not None:
+            return
         given = self.value_type(source_types)
         if kind_of(given) != kind_of(result_type) and not pa.types.is_null(given):
             raise InvalidInputError(f"expression {self.sql!r} gives {given}, which is not the declared {result_type}")
+
+    def check_new(self, source_types: Sequence[Any], result_type: Any) -> None:
+        """Insist on what a new expression must hold: listed functions, no harm by NULL, widths that do not matter."""
+        if self.unlisted is not None:
+            raise InvalidInputError(
+                f"expression {_shown(self.sql)} has {self.unlisted}, which partition expressions may not: see {PAGE}"
+            )
+        self.check(source_types, result_type)
         self.apply([pa.nulls(1, source_type) for source_type in source_types], result_type)
         self.apply([pa.nulls(1) for _ in source_types], result_type)
         narrow, wide = _probes(source_types)
@@ -130,6 +158,7 @@ class Expression:
         """
         if len(arrays) != self.arity:
             raise InvalidInputError(f"expression {self.sql!r} takes {self.arity} columns, not {len(arrays)}")
+        self.refuse_unlisted()
         prepared = [_prepared(array) for array in arrays]
         types = _stand_ins(self, tuple(array.type for array in prepared), result_type)
         if types is None:
@@ -159,6 +188,20 @@ class Expression:
 
     def _explained(self, source_types: Sequence[Any]) -> _Explained:
         return _Explained(self.sql, source_types)
+
+
+def _shown(sql: str) -> str:
+    return repr(sql if len(sql) <= _SHOWN else f"{sql[:_SHOWN]}…")
+
+
+def _unlisted(node: Any) -> str | None:
+    """What a node of an expression uses that is not evaluated."""
+    kind = node.variant_name()
+    if kind == "ScalarFunction" and node.rex_call_operator() not in ALLOWED:
+        return f"the function {node.rex_call_operator()}"
+    if kind == "BinaryExpr" and node.rex_call_operator() not in OPERATORS:
+        return f"the operator {node.rex_call_operator()}"
+    return None
 
 
 def referenced_columns(sql: str, names: Sequence[str]) -> set[str] | None:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from lancepart.errors import InvalidInputError
 from lancepart.model.expressions import Expression, referenced_columns
 from lancepart.model.schema import column_by_id, field_id
@@ -147,8 +149,8 @@ def _over_placeholders(sql: str, schema: Any) -> tuple[Expression, list[str], An
         try:
             expression = Expression(rewritten, max(len(columns), 1))
             if columns:
-                result_type = expression.value_type(types)
-                expression.check(types, result_type)
+                result_type = pa.null() if expression.unlisted else expression.value_type(types)
+                expression.check_new(types, result_type)
                 return expression, columns, result_type
         except InvalidInputError as error:
             failure = failure or error

@@ -74,6 +74,7 @@ class PartitionField:
         """What is asked of a field that is being defined, beyond what one that exists must hold."""
         if self.expression is not None:
             expression = _expression(self.expression, len(self.source_ids))
+            self._naming(lambda: expression.check_new(source_types, self.result_type))
             self._naming(lambda: expression.refuse_partial_nulls(source_types, self.result_type))
 
     def apply(self, arrays: Sequence[Any]) -> Any:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
@@ -10,15 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lancepart.errors import InvalidInputError
-from lancepart.model.expressions import Expression, referenced_columns
+from lancepart.errors import InvalidInputError, UnsupportedOperationError
+from lancepart.model.allowed import ALLOWED, KINDS
+from lancepart.model.expressions import Expression, _stable_functions, referenced_columns
+from tests.support.pages import DOCS
 
 UTC = pa.timestamp("us", "UTC")
 
 
 def evaluated(sql: str, result_type: Any, *columns: Any) -> list[Any]:
     expression = Expression(sql, len(columns))
-    expression.check([column.type for column in columns], result_type)
+    expression.check_new([column.type for column in columns], result_type)
     return expression.apply(columns, result_type).to_pylist()
 
 
@@ -70,7 +73,7 @@ def test_narrow_and_wide_columns_give_the_same(values: list[int | None]) -> None
 )
 def test_what_depends_on_the_width_is_refused(sql: str, source: Any, result: Any) -> None:
     with pytest.raises(InvalidInputError, match="once its columns are widened"):
-        Expression(sql, 1).check([source], result)
+        Expression(sql, 1).check_new([source], result)
 
 
 @pytest.mark.parametrize(
@@ -156,3 +159,51 @@ def test_columns_are_told_from_words_that_look_like_them() -> None:
     assert referenced_columns("extract(year FROM ts)", ["ts", "year"]) == {"ts"}
     assert referenced_columns('"a b" + `c`', ["a b", "c", "d"]) == {"a b", "c"}
     assert referenced_columns("nope + 1", ["a"]) is None
+
+
+UNBOUNDED = [
+    *("repeat('x', 1000000000)", "lpad(col0, 1000000000)", "rpad('x', 1000000000)", "replace(col0, '', col0)"),
+    *("array_repeat('x', 1000000000)[1]", "generate_series(1, 1000000000)[1]", "encode(col0, 'hex')"),
+    *("col0 ~ '((a{100}){100}){100}'", "col0 !~* 'a'", "regexp_like(col0, 'a')", "regexp_replace(col0, 'a', 'b')"),
+    *("levenshtein(col0, col0)", "arrow_cast(col0, 'FixedSizeBinary(2000000000)')", '"repeat"(col0, 2)'),
+    *("col0" + " || col0" * 5_000, "'" + "x" * 20_000 + "'", "(" * 300 + "col0" + ")" * 300),
+]
+
+
+@pytest.mark.parametrize("sql", UNBOUNDED, ids=lambda sql: sql[:20])
+def test_what_is_not_bounded_is_made_and_never_evaluated(sql: str) -> None:
+    expression = Expression(sql, 1)
+    expression.check([pa.string()], pa.string())
+    assert expression.unlisted is not None
+
+    with pytest.raises(UnsupportedOperationError, match="does not evaluate") as caught:
+        expression.apply([pa.array(["a"])], pa.string())
+    assert expression.unlisted in str(caught.value)
+    assert len(str(caught.value)) < 700
+    with pytest.raises(InvalidInputError, match=r"docs/partitioned-table\.md"):
+        expression.check_new([pa.string()], pa.string())
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        *("upper({})", "CAST({} AS INT)", "try_cast({} AS INT)", "CASE {} WHEN 'a' THEN 1 END", "{} || 'a'"),
+        *("CASE WHEN {} = 'a' THEN 1 END", "CASE WHEN col0 = 'a' THEN {} ELSE 'b' END", "{} LIKE 'a'", "{} IS NULL"),
+        *("CASE WHEN col0 = 'a' THEN 'b' ELSE {} END", "col0 BETWEEN 'a' AND {}", "{} IN ('a')", "col0 IN ('a', {})"),
+        *("col0 LIKE {}", "NOT ({} = 'a')", "({} = 'a') IS NOT UNKNOWN", "-length({})", "{}::int", "murmur3({})"),
+        *("extract(year FROM {})", "position({} IN col0)", "trim({} FROM col0)", "overlay(col0 PLACING {} FROM 1)"),
+    ],
+)
+def test_it_is_found_wherever_it_hides(around: str) -> None:
+    assert Expression(around.format("repeat('x', 1000000000)"), 1).unlisted == "the function repeat"
+
+
+def test_every_listed_function_is_one_of_datafusions() -> None:
+    assert _stable_functions() >= ALLOWED
+
+
+def test_the_page_lists_the_functions() -> None:
+    page = (DOCS / "partitioned-table.md").read_text()
+    section = page.split("## Functions of partition expressions")[1].split("\n## ")[0]
+
+    assert {name for names in KINDS.values() for name in names} <= set(re.findall(r"`(\w+)`", section))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lancepart.layout.versions import newer_versions
 from lancepart.storage import upkeep
 from lancepart.storage.snapshot import Snapshot
 from tests.support.catalogs import Place
@@ -18,6 +19,7 @@ def assert_true(known: Snapshot, place: Place) -> int:
     """Compare what is remembered with what is read; how many rows that are."""
     fresh = manifest(place).snapshot(known.version)
     assert not fresh.rows(known._absent)
+    assert not newer_versions(fresh, known._settled)
     rows = {row["object_id"]: row for table in known._seen for row in table.to_pylist()}
     assert {row["object_id"]: row for row in fresh.table_of(sorted(rows)).to_pylist()} == rows
     return len(rows)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.errors import InvalidTableStateError
@@ -18,21 +16,16 @@ from lancepart.format.names import (
     READ_TAG,
     READ_VERSION,
     TABLE,
-    TABLE_VERSION,
     partition_column,
-    split_version_id,
-    version_id,
 )
 from lancepart.format.records import Stats, leaf_facts, told_rows
 from lancepart.format.rows import parse_metadata
 from lancepart.layout.metadata import STRONG, TableMetadata
+from lancepart.layout.versions import newer_versions, read_versions
 from lancepart.model.keys import value_keys, value_texts
 from lancepart.model.quoting import quote_identifier
 from lancepart.model.spec import PartitionSpec
-from lancepart.storage.snapshot import Snapshot, literals
-
-Facts = tuple[int, int | None, Stats | None]
-_LOOKED_UP = 2_000
+from lancepart.storage.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +69,7 @@ def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, wh
 def manifest_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
     """Rows of the current layout as leaves, each at the version that its ``table_version`` rows name."""
     facts = [leaf_facts(told) for told in _details(rows)]
-    versions = _read_versions(snapshot, rows, facts, metadata)
+    versions = read_versions(snapshot, rows, facts) if metadata.transactions == STRONG else {}
     columns = [rows.column(name) for name in names_of(spec)]
     leaves = []
     for object_id, location, (_, _, stats), key, own in zip(
@@ -118,82 +111,10 @@ def _details(rows: Any) -> list[Mapping[str, Any]]:
     return [parse_metadata(key, text) or {} for key, text in zip(ids, texts, strict=True)]
 
 
-def _read_versions(
-    snapshot: Snapshot, rows: Any, facts: Sequence[Facts], metadata: TableMetadata
-) -> dict[str, tuple[int, int | None, bool]]:
-    """For each leaf its newest number, the version that stands for, and whether the row's statistics are of that one.
-
-    The highest ``table_version`` row is the truth; the table's own row says the same faster, unless another writer
-    moved only the former.
-    """
-    if metadata.transactions != STRONG:
-        return {}
-    ids = rows.column("object_id").to_pylist()
-    pointers = (
-        rows.column(READ_VERSION.name).to_pylist() if READ_VERSION.name in rows.schema.names else [None] * len(ids)
-    )
-    numbers = [number for number, _, _ in facts]
-    untold = [number and measured is None for number, measured, _ in facts]
-    recorded = _recorded(snapshot, dict(compress(zip(ids, numbers, strict=True), untold)))
-    known = {
-        key: (number, version, version == (recorded.get(key) if measured is None else measured))
-        for key, (number, measured, _), version in zip(ids, facts, pointers, strict=True)
-    }
-    newer = _newer(snapshot, dict(zip(ids, numbers, strict=True)))
-    return known | {key: (n, version, False) for key, (n, version) in newer.items()}
-
-
-def _recorded(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, int | None]:
-    """The version that a leaf's number stands for by its ``table_version`` row.
-
-    By it the statistics of rows from before they said which version they are of are known to be of theirs.
-    """
-    if not numbers:
-        return {}
-    wanted = {version_id(key, number): key for key, number in numbers.items()}
-    few = f" AND object_id IN ({literals(wanted)})" if len(wanted) <= _LOOKED_UP else ""
-    found = snapshot.scan(f"object_type = '{TABLE_VERSION}'{few}", columns=["object_id", READ_VERSION.name])
-    assert found is not None
-    pairs = zip(found.column("object_id").to_pylist(), found.column(READ_VERSION.name).to_pylist(), strict=True)
-    return {wanted[item]: version for item, version in pairs if item in wanted}
-
-
 def is_current(snapshot: Snapshot, rows: Any) -> bool:
     """Whether the rows of leaves speak of the newest version of each: no ``table_version`` row is ahead of them."""
     numbers = [leaf_facts(told)[0] for told in _details(rows)]
-    return not _newer(snapshot, dict(zip(rows.column("object_id").to_pylist(), numbers, strict=True)))
-
-
-def _newer(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    """The leaves of which a ``table_version`` row newer than their own row's number stands in the manifest."""
-    if not numbers:
-        return {}
-    ahead = [version_id(key, n + 1) for key, n in numbers.items()]
-    return {} if all(numbers.values()) and not _any_exists(snapshot, ahead) else _highest(snapshot, numbers)
-
-
-def _any_exists(snapshot: Snapshot, versions: Sequence[str]) -> bool:
-    if len(versions) <= _LOOKED_UP:
-        return snapshot.any_exists(versions)
-    found = snapshot.scan(f"object_type = '{TABLE_VERSION}'", columns=["object_id"])
-    assert found is not None
-    ids = found.column("object_id")
-    return bool(len(ids)) and bool(pc.any(pc.is_in(pa.array(versions), value_set=ids)).as_py())
-
-
-def _highest(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    found = snapshot.scan(f"object_type = '{TABLE_VERSION}'", columns=["object_id", READ_VERSION.name])
-    assert found is not None
-    highest: dict[str, tuple[int, int]] = {}
-    for item, version in zip(
-        found.column("object_id").to_pylist(), found.column(READ_VERSION.name).to_pylist(), strict=True
-    ):
-        named = split_version_id(item)
-        if named is not None and named[0] in numbers and version is not None:
-            key, number = named
-            if number > numbers[key] and number > highest.get(key, (0, 0))[0]:
-                highest[key] = (number, version)
-    return highest
+    return not newer_versions(snapshot, dict(zip(rows.column("object_id").to_pylist(), numbers, strict=True)))
 
 
 def total_rows(rows: Any) -> int | None:

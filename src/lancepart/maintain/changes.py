@@ -21,6 +21,7 @@ from lancepart.layout.columns import AS_BYTES, to_table_columns
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import STRONG, TableMetadata
+from lancepart.layout.versions import existing_numbers
 from lancepart.plan import planner
 from lancepart.storage import history, leafdata
 from lancepart.storage.manifest import Manifest
@@ -107,22 +108,28 @@ def between(manifest: Manifest, first: Snapshot, last: Snapshot, metadata: Table
         )
         for name in numbers
         for location, group in groupby(
-            _steps(name, numbers[name], records, before.get(name), after.get(name)), key=itemgetter(0)
+            _steps(manifest.root, name, numbers[name], records, before.get(name), after.get(name)), key=itemgetter(0)
         )
     ]
 
 
 def _numbers(
     first: Snapshot, last: Snapshot, before: Mapping[str, Leaf], after: Mapping[str, Leaf]
-) -> dict[str, range]:
-    """The numbers of the versions that each leaf got in between; those of one that was made again go on."""
+) -> dict[str, Sequence[int]]:
+    """The numbers of the versions that each leaf got in between; those of one that was made again go on.
+
+    Other clients may leave numbers out. What has expired are the lowest: they are missed as the first one is.
+    """
     known = last_numbers(first, [name for name in after if name not in before])
     gone = last_numbers(last, [name for name in before if name not in after])
-    found = {
-        name: range((before[name].number if name in before else known.get(name, 0)) + 1, leaf.number + 1)
-        for name, leaf in after.items()
-    }
-    return found | {name: range(number, number + 1) for name, number in gone.items()}
+    low = {name: before[name].number if name in before else known.get(name, 0) for name in after}
+    several = [name for name, leaf in after.items() if leaf.number > low[name] + 1]
+    found: dict[str, Sequence[int]] = {name: range(low[name] + 1, leaf.number + 1) for name, leaf in after.items()}
+    for name, numbers in existing_numbers(last, several).items():
+        kept = [number for number in numbers if low[name] < number <= after[name].number]
+        whole = low[name] in numbers or low[name] + 1 in kept
+        found[name] = kept if whole else [low[name] + 1, *kept]
+    return found | {name: [number] for name, number in gone.items()}
 
 
 def everything(manifest: Manifest, snapshot: Snapshot, metadata: TableMetadata) -> list[LeafChanges]:
@@ -169,7 +176,12 @@ class _Here:
 
 
 def _steps(
-    name: str, numbers: range, records: Mapping[str, VersionRecord], before: Leaf | None, after: Leaf | None
+    root: Root,
+    name: str,
+    numbers: Sequence[int],
+    records: Mapping[str, VersionRecord],
+    before: Leaf | None,
+    after: Leaf | None,
 ) -> Iterator[tuple[str, Step]]:
     """What each commit did to a leaf, and in which of its directories.
 
@@ -195,10 +207,32 @@ def _steps(
             break
         lost = None
         if record.operation not in ONLY_MOVES:
-            yield location, _step(record, here.version)
+            yield location, _counted(root, location, _step(record, here.version), record)
         here = _Here(location, record.read_version, None if record.stats is None else record.stats.rows)
     if lost is not None:
         raise TableVersionNotFoundError(f"version {lost} of partition {name!r} has expired")
+    if here.location == after.location and here.version != after.read_version:
+        moved = VersionRecord(leaf=name, number=after.number, read_version=after.read_version)
+        yield after.location, _counted(root, after.location, _step(moved, here.version), moved)
+
+
+def _counted(root: Root, location: str, step: Step, record: VersionRecord) -> Step:
+    """A step of another client with its counts, which its row does not tell."""
+    if record.added is not None and record.deleted is not None:
+        return step
+    added = deleted = 0
+    for older, newer in step.moves:
+        if newer is None:
+            continue
+        if older is None:
+            added += leafdata.measure(leafdata.open_leaf(root, location, newer))[0]
+            continue
+        found = leafdata.difference(root, location, older, newer)
+        added += sum(int(item.num_rows) for item in found.added) + sum(map(len, found.restored.values()))
+        before = leafdata.open_leaf(root, location, older)
+        deleted += sum(len(leafdata.live_offsets(before, number)) for number in found.removed)
+        deleted += sum(map(len, found.deleted.values()))
+    return replace(step, added=added, deleted=deleted)
 
 
 def _step(record: VersionRecord, older: int | None) -> Step:

@@ -10,7 +10,7 @@ from typing import Any
 
 from lancepart.commit.rows import who
 from lancepart.errors import ConcurrentModificationError, InternalError
-from lancepart.format.names import READ_BRANCH, READ_TAG, READ_VERSION, TABLE_VERSION, version_id
+from lancepart.format.names import READ_BRANCH, READ_TAG, READ_VERSION, TABLE_VERSION, split_version_id
 from lancepart.format.records import LeafRecord, Signature, Stats, VersionRecord
 from lancepart.format.rows import now
 from lancepart.layout import create
@@ -81,9 +81,11 @@ def record_versions(manifest: Manifest) -> None:
             return Change(), None
         recorded = _recorded(snapshot)
         inserts, updates = [], []
-        for leaf in _pinned(snapshot, metadata):
-            number = _number(leaf.object_id, recorded)
-            if number and recorded[version_id(leaf.object_id, number)] == leaf.read_version:
+        pinned = _pinned(snapshot, metadata)
+        before = snapshot.rows(leaf.object_id for leaf in pinned)
+        for leaf in pinned:
+            number, version = recorded.get(leaf.object_id, (0, None))
+            if number and version == leaf.read_version:
                 continue
             stats = _stats(manifest.root, leaf)
             record = VersionRecord(
@@ -98,18 +100,23 @@ def record_versions(manifest: Manifest) -> None:
                 created_at=now(),
             )
             inserts.append(record.to_row())
-            before = snapshot.row(leaf.object_id)
-            others = {} if before is None else LeafRecord.from_row(before).others
+            others = LeafRecord.from_row(before[leaf.object_id]).others
             updates.append(Update(object_id=leaf.object_id, values=_pointer(leaf, number + 1, stats, others)))
         return Change(inserts=tuple(inserts), updates=tuple(updates)), None
 
     manifest.transact(plan)
 
 
-def _recorded(snapshot: Snapshot) -> dict[str, Any]:
+def _recorded(snapshot: Snapshot) -> dict[str, tuple[int, Any]]:
+    """The highest number of each leaf's versions, and the version that it stands for."""
     found = snapshot.scan(f"object_type = '{TABLE_VERSION}'", columns=["object_id", READ_VERSION.name])
     assert found is not None
-    return dict(zip(*(found.column(name).to_pylist() for name in found.column_names), strict=True))
+    highest: dict[str, tuple[int, Any]] = {}
+    for item, version in zip(*(found.column(name).to_pylist() for name in found.column_names), strict=True):
+        named = split_version_id(item)
+        if named is not None and named[1] > highest.get(named[0], (0, None))[0]:
+            highest[named[0]] = (named[1], version)
+    return highest
 
 
 def _pinned(snapshot: Snapshot, metadata: TableMetadata) -> tuple[Leaf, ...]:
@@ -120,13 +127,6 @@ def _pinned(snapshot: Snapshot, metadata: TableMetadata) -> tuple[Leaf, ...]:
         for spec in metadata.specs
         for leaf in draft.leaves(snapshot, spec, draft.candidates(snapshot, spec, None), metadata)
     )
-
-
-def _number(identifier: str, recorded: Mapping[str, Any]) -> int:
-    number = 0
-    while version_id(identifier, number + 1) in recorded:
-        number += 1
-    return number
 
 
 def _stats(root: Root, leaf: Leaf) -> Stats:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.errors import InvalidTableStateError
-from lancepart.format.names import REQUIRED_COLUMNS, TABLE_VERSION, split_version_id, version_id
+from lancepart.format.names import REQUIRED_COLUMNS, TABLE, TABLE_VERSION, split_version_id, version_id
 from lancepart.format.rows import Row
 from lancepart.storage.root import Root
 from lancepart.storage.rows import Change
@@ -41,6 +41,7 @@ class Snapshot:
         self.opened_on = time.time()
         self._seen: list[pa.Table] = []
         self._absent: set[str] = set()
+        self._settled: dict[str, int] = {}
         if handle is not None:
             _check_columns(handle)
 
@@ -112,12 +113,13 @@ class Snapshot:
         if kept.num_rows + lasting.num_rows <= _REMEMBERED:
             later._seen = [pa.concat_tables([kept, lasting]).combine_chunks()]
             later._absent = self._absent_after(change)
+            later._settled = self._settled_after(change)
         return later
 
     def rearranged(self, handle: lance.LanceDataset) -> Snapshot:
         """A later snapshot that has the same rows elsewhere."""
         later = Snapshot(handle, self.root)
-        later._seen, later._absent = self._seen, set(self._absent)
+        later._seen, later._absent, later._settled = self._seen, set(self._absent), dict(self._settled)
         return later
 
     def _absent_after(self, change: Change) -> set[str]:
@@ -126,15 +128,21 @@ class Snapshot:
         versions = [row.object_id for row in change.inserts if row.object_type == TABLE_VERSION]
         return (self._absent - inserted) | set(change.deletes) | {_next(item) for item in versions} - inserted
 
-    def any_exists(self, ids: Sequence[str]) -> bool:
-        """Whether one of some ids is there; that none is will be remembered."""
-        wanted = [item for item in ids if item not in self._absent]
-        if not wanted:
-            return False
-        found = self.scan(f"object_id IN ({literals(wanted)})", columns=["object_id"])
-        assert found is not None
-        self._absent |= set(wanted) - set(found.column("object_id").to_pylist())
-        return bool(found.num_rows)
+    def unsettled(self, numbers: Mapping[str, int]) -> dict[str, int]:
+        """The leaves of which it is not known that none of their versions has a number above the one given."""
+        return {key: number for key, number in numbers.items() if self._settled.get(key, number + 1) > number}
+
+    def settle(self, numbers: Mapping[str, int]) -> None:
+        """Remember the highest numbers of some leaves' versions."""
+        if len(numbers) + len(self._settled) <= _REMEMBERED:
+            self._settled |= numbers
+
+    def _settled_after(self, change: Change) -> dict[str, int]:
+        """The highest numbers after a change: who adds a version to a leaf, or makes one, knows all that it had."""
+        made = {row.object_id for row in change.inserts if row.object_type == TABLE}
+        added = [split_version_id(row.object_id) for row in change.inserts if row.object_type == TABLE_VERSION]
+        known = [named for named in added if named is not None and (named[0] in self._settled or named[0] in made)]
+        return {**self._settled, **dict(known)}
 
     def rows(self, ids: Iterable[str]) -> dict[str, Row]:
         """The objects with these ids that exist."""

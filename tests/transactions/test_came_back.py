@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from lancepart.errors import CommitConflictError
 from lancepart.maintain import collect, upkeep
+from lancepart.storage.root import Root
+from lancepart.table import PartitionedTable
 from tests.support.catalogs import Place
+from tests.support.interleave import ORDERS, Stepper, interleave
 from tests.transactions.tables import Row, assert_whole, content, data, make, opened
 
 NOW = timedelta(0)
@@ -156,3 +159,35 @@ def test_a_rollback_that_meets_others_keeps_what_they_wrote_or_changes_nothing(l
 
     assert content(table) == Counter([*ROWS, (9, "A", 9)])
     assert_whole(table)
+
+
+@pytest.mark.parametrize("gate", ORDERS)
+@pytest.mark.parametrize("verb", ["append", "overwrite", "upsert"])
+def test_rows_for_an_empty_partition_that_expires_meanwhile_make_it_anew(local: Place, gate: str, verb: str) -> None:
+    table = make(local, ROWS)
+    table.delete("bank = 'A'")
+    table.append(data([(4, "B", 4)]))
+    acts = {
+        "append": lambda own: own.append(data([(9, "A", 9), (5, "B", 5)])),
+        "overwrite": lambda own: own.overwrite(data([(9, "A", 9)])),
+        "upsert": lambda own: own.upsert(data([(9, "A", 9)]), ["id", "bank"]),
+    }
+    root, before = Root.parse(local.root, None), datetime.now(UTC)
+    writer = Stepper(root, lambda manifest: acts[verb](PartitionedTable(manifest)))
+    expiring = Stepper(root, lambda manifest: collect.expire(manifest, before, safe_age=NOW, progress=False))
+
+    interleave(expiring, writer, gate)
+
+    assert (writer.error, expiring.error) == (None, None)
+    more = [(5, "B", 5)] if verb == "append" else []
+    assert content(table) == Counter([(3, "B", 3), (4, "B", 4), (9, "A", 9), *more])
+    numbers = [row["object_id"] for row in versions(table, "A")]
+    assert len(numbers) == len(set(numbers))
+    assert_whole(table)
+    assert changed(table, writer.result - 1)[9, "A", 9, "insert"] == 1
+
+
+def versions(table: Any, bank: str) -> list[dict[str, Any]]:
+    (leaf,) = table.scan(f"bank = '{bank}'").plan().leaves
+    found = table._manifest.snapshot().scan("object_type = 'table_version'")
+    return [row for row in found.to_pylist() if row["object_id"].startswith(leaf.object_id)]

@@ -12,6 +12,7 @@ from lancepart.commit.transaction import Transaction
 from lancepart.commit.work import StaleReadError
 from lancepart.errors import LanceNamespaceError
 from lancepart.storage.manifest import RETRY_SECONDS, Manifest
+from lancepart.storage.turns import Turn
 
 
 def perform(
@@ -23,8 +24,22 @@ def perform(
     again: bool = True,
 ) -> int | None:
     """Do one thing in a transaction of its own, again if what it read was changed meanwhile and ``again`` allows it."""
+    with Turn(manifest) as turn:
+        return _performed(manifest, operation, action, turn, once=once, again=again)
+
+
+def _performed(
+    manifest: Manifest,
+    operation: str,
+    action: Callable[[Transaction], None],
+    turn: Turn,
+    *,
+    once: Once | None,
+    again: bool,
+) -> int | None:
     deadline = time.monotonic() + RETRY_SECONDS
     while True:
+        begun = time.monotonic()
         transaction = Transaction(manifest=manifest, operation=operation, once=once)
         if once is not None and once.is_done(transaction.snapshot):
             return transaction.snapshot.version
@@ -35,15 +50,16 @@ def perform(
         except StaleReadError:
             if not again or time.monotonic() > deadline:
                 raise
+            turn.lose(time.monotonic() - begun)
             time.sleep(random.uniform(0, 0.05))
 
 
 @contextmanager
 def _telling_what_was_written(transaction: Transaction) -> Iterator[None]:
-    """In weak mode what failed halfway says how far it came."""
+    """In weak mode what failed, or was interrupted, halfway says how far it came."""
     try:
         yield
-    except LanceNamespaceError as error:
+    except (LanceNamespaceError, KeyboardInterrupt) as error:
         changed = [work.object_id for work in transaction.works.values() if work.is_changed and not work.is_new]
         written = list(dict.fromkeys([*changed, *transaction.known]))
         if not transaction.weak or not written:

@@ -22,6 +22,7 @@ from lancepart.commit.work import StaleReadError, Work
 from lancepart.errors import CommitConflictError, InvalidInputError
 from lancepart.storage.manifest import RETRY_SECONDS, Manifest
 from lancepart.storage.translate import MissingError, UnreadableError
+from lancepart.storage.turns import Turn
 from lancepart.write.conform import batches
 from lancepart.write.route import route
 
@@ -99,10 +100,15 @@ def commit(manifest: Manifest, job: Job, reports: Iterable[Report]) -> int | Non
     """Publish what the tasks wrote, again on a newer snapshot if what it depends on changed meanwhile."""
     if job.done:
         return manifest.snapshot().version
-    written = list(reports)
+    with Turn(manifest) as turn:
+        return _committed(manifest, job, list(reports), turn)
+
+
+def _committed(manifest: Manifest, job: Job, written: Sequence[Report], turn: Turn) -> int | None:
     deadline = time.monotonic() + RETRY_SECONDS
     version: int | None = job.version
     while True:
+        begun = time.monotonic()
         try:
             transaction = _transaction(job, manifest, version)
             adopt(transaction, job, written)
@@ -118,6 +124,7 @@ def commit(manifest: Manifest, job: Job, reports: Iterable[Report]) -> int | Non
             if fatal or time.monotonic() > deadline:
                 raise
             version = None
+            turn.lose(time.monotonic() - begun)
             time.sleep(random.uniform(0, 0.05))
 
 

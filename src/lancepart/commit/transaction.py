@@ -237,6 +237,7 @@ class Transaction:
             item = known.get((self.spec.id, part.key))
             if item is not None:
                 works.append(self.work_on(item))
+                works[-1].values = part.values
                 continue
             if identifier not in self.works:
                 self.works[identifier] = self._new_work(identifier, part)

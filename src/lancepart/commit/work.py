@@ -220,12 +220,10 @@ class Work:
 
     def rebase(self, current: Leaf | None) -> None:
         """Put the changes on top of the leaf as it is published now, or say that they do not go together."""
+        if self.leaf is not None and (current is None or current.location != self.leaf.location):
+            self._leave(self.leaf)
         if current is None:
-            if not self.is_new:
-                self._conflict("was dropped by another writer")
             return
-        if self.leaf is not None and current.location != self.leaf.location:
-            self._conflict("was dropped and made again by another writer")
         if self.leaf is not None and current.read_version == self.leaf.read_version:
             self.leaf = current
             return
@@ -235,6 +233,16 @@ class Work:
             self._move_into(current)
         else:
             self._redo_on(current)
+
+    def _leave(self, leaf: Leaf) -> None:
+        """The leaf was removed, as empty ones are: rows that were only added to it make the partition anew."""
+        kept = self.replaced and (leaf.stats is None or leaf.stats.rows)
+        if kept or self.deleted or self.is_relocated or not self.added or not self.values:
+            self._conflict("was dropped by another writer")
+        rows = self._own_rows(self._own_difference())
+        self.leaf, self.added, self.stats = None, 0, Stats(rows=0, bytes=0, fragments=0)
+        self.relocate()
+        self.append([rows])
 
     def _move_into(self, winner: Leaf) -> None:
         """Another writer created the partition first: its leaf takes our rows."""

@@ -33,6 +33,7 @@ FENCE = f"{OWN}fence"
 OLDEST = f"{OWN}oldest"
 FLOOR = f"{OWN}floor"
 ONCE = f"{OWN}once"
+WAITING = f"{OWN}waiting"
 
 OWN_ROOT = f"{OWN}root"
 MOVED_ROOT = f"{OWN}table"

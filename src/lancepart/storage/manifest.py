@@ -29,6 +29,8 @@ from lancepart.storage.translate import (
     MissingError,
     storage_errors,
 )
+from lancepart.storage.turns import Turn
+from lancepart.storage.uninterrupted import uninterrupted
 
 NAME = "__manifest"
 RETRY_SECONDS = 60.0
@@ -104,10 +106,18 @@ class Manifest:
         asked again because another commit came first; what it raises is the caller's error. A publish whose outcome is
         unknown is looked up before it is tried again.
         """
+        with Turn(self) as turn:
+            return self._commit(plan, start, turn)
+
+    def _commit(
+        self, plan: Callable[[Snapshot, bool], tuple[Change, Result]], start: Snapshot | None, turn: Turn
+    ) -> tuple[Result, int]:
         deadline = time.monotonic() + RETRY_SECONDS
         attempt = 0
         while True:
-            snapshot = start if start is not None and not attempt and self._is_fresh(start) else self.snapshot()
+            begun = time.monotonic()
+            first = start if start is not None and not attempt and self._is_fresh(start) else self.snapshot()
+            snapshot = turn.awaited(first)
             change, result = plan(snapshot, attempt > 0)
             if change.is_empty:
                 return result, snapshot.version
@@ -122,6 +132,7 @@ class Manifest:
                         f"gave up after {attempt + 1} tries, other writers kept coming first: {error}"
                     ) from None
                 attempt += 1
+                turn.lose(time.monotonic() - begun)
                 time.sleep(random.uniform(0, min(0.25, 0.002 * 2 ** min(attempt, 7))))
             except LanceNamespaceError:
                 landed = self._landed(change)
@@ -135,13 +146,20 @@ class Manifest:
             raise ConflictError("the snapshot is too old to publish from")
         handle = self._writable(snapshot)
         _refuse_doubles(change)
-        with storage_errors("commit to __manifest", self.root):
-            written = _merge(handle, change, snapshot)
+        written = uninterrupted(
+            lambda: self._merged(handle, change, snapshot),
+            "commit",
+            lambda _: f"the commit was done before the interrupt: it is snapshot {handle.version}",
+        )
         version = int(handle.version)
         if written is not None and version == snapshot.version + 1 and type(snapshot) is Snapshot:
             self._latest = snapshot.followed(handle, change, written)
         upkeep.after_commit(self, version, written=len(change.inserts))
         return version
+
+    def _merged(self, handle: lance.LanceDataset, change: Change, snapshot: Snapshot) -> pa.Table | None:
+        with storage_errors("commit to __manifest", self.root):
+            return _merge(handle, change, snapshot)
 
     def rearranged(self, snapshot: Snapshot, handle: lance.LanceDataset) -> None:
         """Remember what is known of a snapshot at a later version, which has the same rows elsewhere."""
@@ -178,8 +196,14 @@ class Manifest:
     def swap_properties(self, snapshot: Snapshot, values: Mapping[str, str]) -> None:
         """Set root properties as planned on a snapshot; ConflictError if one of them was set since."""
         handle = self._writable(snapshot)
-        with storage_errors("set properties of __manifest", self.root):
-            handle.update_metadata(dict(values))
+
+        def swap() -> None:
+            with storage_errors("set properties of __manifest", self.root):
+                handle.update_metadata(dict(values))
+
+        uninterrupted(
+            swap, "change the table's definition", lambda _: "the definition was changed before the interrupt"
+        )
 
     def seal(self, snapshot: Snapshot) -> None:
         """Make a manifest that is to be removed unusable; ConflictError if anything was committed since the snapshot.
@@ -276,6 +300,9 @@ class Manifest:
         if not change.inserts:
             return 0
         snapshot = self.snapshot()
+        first = change.inserts[0]
+        if not first.is_same(snapshot.row(first.object_id)):
+            return 0
         found = snapshot.rows(row.object_id for row in change.inserts)
         return snapshot.version if all(row.is_same(found.get(row.object_id)) for row in change.inserts) else 0
 

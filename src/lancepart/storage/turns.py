@@ -1,0 +1,100 @@
+"""Turns: a large commit that keeps losing against small ones asks them to wait, so that it gets through.
+
+Who lost some tries sets a property of ``__manifest``, which every writer reads with the snapshot that it begins from.
+Others then wait, by their own clocks and no longer than the property says, until it is gone. A writer that dies leaves
+its property behind: the first who waited in vain takes it away.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lancepart.errors import LanceNamespaceError
+from lancepart.format.names import SPEC_PREFIX, WAITING
+from lancepart.storage.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lancepart.storage.manifest import Manifest
+
+LOST_TRIES = 3
+LONGEST_WAIT = 30.0
+_ALLOWANCE = 3.0
+_LOOK_EVERY = 0.03
+_mine = threading.local()
+
+
+@dataclass
+class Turn:
+    """One writer's place among the others, from its first try to its end; inside another's it is the same."""
+
+    manifest: Manifest
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    lost: int = 0
+    outer: Turn | None = None
+    asked: bool = False
+
+    def __enter__(self) -> Turn:
+        self.outer = getattr(_mine, "turn", None)
+        if self.outer is None or self.outer.manifest.uri != self.manifest.uri:
+            _mine.turn = self
+            return self
+        return self.outer
+
+    def __exit__(self, *_: Any) -> None:
+        if getattr(_mine, "turn", None) is not self:
+            return
+        _mine.turn = self.outer
+        if self.asked:
+            self._withdraw(self.token)
+
+    def lose(self, seconds: float) -> None:
+        """Count a try that took some time and was lost; after a few of them the others are asked to wait."""
+        self.lost += 1
+        if self.lost < LOST_TRIES:
+            return
+        snapshot = self.manifest.snapshot()
+        partitioned = any(key.startswith(SPEC_PREFIX) for key in snapshot.properties)
+        if partitioned and snapshot.properties.get(WAITING) is None:
+            wait = min(LONGEST_WAIT, _ALLOWANCE * (1 + seconds))
+            with contextlib.suppress(LanceNamespaceError):
+                asking = json.dumps({"id": self.token, "seconds": round(wait, 1)})
+                self.asked = self.manifest.claim_properties({WAITING: asking}) or self.asked
+
+    def awaited(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot to begin from: this one, or a newer one after another writer's turn."""
+        asked = _asked(snapshot)
+        if asked is None or asked[0] == self.token:
+            return snapshot
+        token, deadline = asked[0], time.monotonic() + asked[1]
+        while time.monotonic() < deadline:
+            time.sleep(_LOOK_EVERY)
+            snapshot = self.manifest.snapshot()
+            asked = _asked(snapshot)
+            if asked is None or asked[0] != token:
+                return snapshot
+        self._withdraw(token)
+        return self.manifest.snapshot()
+
+    def _withdraw(self, token: str) -> None:
+        with contextlib.suppress(LanceNamespaceError):
+            asked = _asked(self.manifest.snapshot())
+            if asked is not None and asked[0] == token:
+                self.manifest.set_properties({WAITING: None})
+
+
+def _asked(snapshot: Snapshot) -> tuple[str, float] | None:
+    """Who asks the others to wait, and how long."""
+    text = snapshot.properties.get(WAITING)
+    if text is None:
+        return None
+    try:
+        told = json.loads(text)
+        return str(told["id"]), min(float(told["seconds"]), LONGEST_WAIT)
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,45 @@
+"""Steps that must come to their end: Ctrl-C waits for them."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+_PATIENCE = 3
+
+
+def uninterrupted(action: Callable[[], Result], what: str, told: Callable[[Result], str]) -> Result:
+    """Do something to its end; who pressed Ctrl-C meanwhile gets his ``KeyboardInterrupt`` then, with the outcome.
+
+    Lance looks for signals in the main thread while it works, and would give up halfway. Who presses Ctrl-C again and
+    again does not wait, and is told that the outcome is unknown.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        return action()
+    pressed = 0
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        nonlocal pressed
+        pressed += 1
+        if pressed >= _PATIENCE:
+            raise KeyboardInterrupt(f"it is not known whether it was possible to {what}: look before you do it again")
+
+    outcome = f"could not {what}"
+    signal.signal(signal.SIGINT, hold)
+    try:
+        result = action()
+        outcome = told(result)
+        return result
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if 0 < pressed < _PATIENCE:
+            try:
+                before(signal.SIGINT, None)
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(outcome) from None

@@ -22,6 +22,7 @@ from lancepart.errors import (
 from lancepart.layout.hivetree import TreeManifest
 from lancepart.layout.layouts import layout_of
 from lancepart.layout.leaves import Leaf
+from lancepart.model.filtering import matching_rows
 from lancepart.model.parse import parse
 from lancepart.model.predicate import Predicate
 from lancepart.plan import planner
@@ -68,7 +69,7 @@ class HiveWrite:
 
     def _replace(self, chunks: Sequence[Any], predicate: Predicate, where: str) -> None:
         for chunk in chunks:
-            kept = sum(reading.matching_rows(batch, predicate).num_rows for batch in chunk.to_batches())
+            kept = sum(matching_rows(batch, predicate).num_rows for batch in chunk.to_batches())
             if kept != chunk.num_rows:
                 raise InvalidInputError(
                     f"{chunk.num_rows - kept} rows of the data do not match {where!r}, which is what they replace"

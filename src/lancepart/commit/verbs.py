@@ -18,6 +18,7 @@ from lancepart.errors import (
     TableSchemaValidationError,
     reraise_interrupt,
 )
+from lancepart.model.filtering import matching_rows
 from lancepart.model.parse import parse
 from lancepart.model.predicate import And, In, Predicate
 from lancepart.read import leaf as reading
@@ -120,7 +121,7 @@ def _replace_where(transaction: Transaction, data: Any, where: str) -> None:
 
 def matching(chunk: Any, predicate: Predicate, where: str) -> Any:
     """Rows that all match what they replace; others are refused."""
-    kept = sum(reading.matching_rows(batch, predicate).num_rows for batch in chunk.to_batches())
+    kept = sum(matching_rows(batch, predicate).num_rows for batch in chunk.to_batches())
     if kept != chunk.num_rows:
         outside = chunk.num_rows - kept
         raise InvalidInputError(f"{outside} rows of the data do not match {where!r}, which is what they replace")

@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from threading import Lock
 from typing import Any
 
 import pyarrow as pa
 from datafusion import SessionContext
 
 from lancepart.errors import InvalidInputError, reraise_interrupt
-from lancepart.model.predicate import (
-    And,
-    BooleanColumn,
-    Comparison,
-    Constant,
-    In,
-    Is,
-    IsNull,
-    Not,
-    Opaque,
-    Or,
-    Predicate,
-    StartsWith,
-)
-from lancepart.model.rendering import literal_of, render
-from lancepart.model.widening import widening
+from lancepart.model import filtertext
+from lancepart.model.decimals import Replacement, decimal_names, exact_numbers
+from lancepart.model.filtering import session_config
+from lancepart.model.filtertext import Atom, Chain, Negation, Node, TooDeepError
+from lancepart.model.parsetree import from_plan
+from lancepart.model.predicate import Predicate, all_of, any_of, nesting_of, none_of
+from lancepart.model.sqltext import Token, tokens
+from lancepart.model.suggest import near
+from lancepart.model.terms import FUNCTION_NAMES, bind_terms
 
+_LOCK = Lock()
 _TABLE = "filtered_rows"
+_FEW = 64
+_SHALLOW = 12
+_SHORT_TEXT = 20_000
+_SHOWN = 1_000
+_MOST_WORDS = 2_000
+_CONNECTIVE = re.compile(r"\b(?:and|or|not|case)\b", re.IGNORECASE)
+_OPERATOR = re.compile(r"[^\w\s,'\"`().]+")
+_NO_FUNCTION = re.compile(r"Invalid function '([^']*)'")
+_NO_COLUMN = re.compile(r"No field named (?:\"((?:[^\"]|\"\")*)\"|(\S+?))\.(?: |$)")
 _RESHAPING = ("common_sub_expression_eliminate", "extract_leaf_expressions", "push_down_leaf_projections")
-_MIRRORED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-_OUTCOMES: dict[str, bool | None] = {
-    "IsTrue": True,
-    "IsNotTrue": True,
-    "IsFalse": False,
-    "IsNotFalse": False,
-    "IsUnknown": None,
-    "IsNotUnknown": None,
-    "IsNull": None,
-    "IsNotNull": None,
-}
 
 
 def parse(sql: str, schema: Any) -> Predicate:
@@ -48,226 +42,172 @@ def parse(sql: str, schema: Any) -> Predicate:
     >>> parse("day >= '2025-12-10' AND NOT (n < 5)", pa.schema([("day", pa.date32()), ("n", pa.int32())])).to_sql()
     "((`day` >= DATE '2025-12-10') AND (`n` >= 5))"
     """
+    if not isinstance(sql, str):
+        raise InvalidInputError(f"invalid filter {sql!r}: a filter is SQL in a string")
     try:
-        table = _context(schema).table(_TABLE)
-        plan = table.filter(table.parse_sql_expr(sql))
-        if "<subquery>" in plan.logical_plan().display_indent():
-            raise InvalidInputError("subqueries are not supported")
-        return _from_plan(plan.optimized_logical_plan(), _Tree(schema))
+        return _Reader(sql, schema).whole()
     except Exception as error:
         reraise_interrupt(error)
-        raise InvalidInputError(f"invalid filter {sql!r}: {_reason(error)}") from error
+        raise InvalidInputError(f"invalid filter {_shown(sql)}: {_reason(error, schema)}") from error
+
+
+class _Reader:
+    """Reads one filter: a short one at once, a long one in pieces that DataFusion's recursion can bear."""
+
+    def __init__(self, sql: str, schema: Any) -> None:
+        self._sql = sql
+        self._schema = schema
+
+    def whole(self) -> Predicate:
+        """The filter as a tree."""
+        decimals = decimal_names(self._schema)
+        if not decimals and _is_plain(self._sql):
+            return self._read(self._sql)
+        try:
+            found = tokens(self._sql)
+            shape = filtertext.tree(found)
+        except InvalidInputError as error:
+            if len(self._sql) > _SHORT_TEXT or isinstance(error, TooDeepError):
+                raise
+            return self._read(self._sql)
+        atoms = list(_atoms(shape))
+        for atom in atoms:
+            _refuse_long(found[atom.first : atom.last])
+        replaced = exact_numbers(found, atoms, decimals)
+        if _is_plain(self._sql):
+            return self._read(_with(self._sql, 0, len(self._sql), replaced))
+        return self._built(shape, self._texts(found, atoms, replaced))
+
+    def _texts(self, found: list[Token], atoms: list[Atom], replaced: list[Replacement]) -> dict[Atom, str]:
+        texts, rest = {}, 0
+        for atom in atoms:
+            start, end = found[atom.first].start, found[atom.last - 1].end
+            own = []
+            while rest < len(replaced) and replaced[rest][0] < end:
+                own.append(replaced[rest])
+                rest += 1
+            texts[atom] = _with(self._sql, start, end, own)
+        return texts
+
+    def _built(self, node: Node, texts: dict[Atom, str]) -> Predicate:
+        """A large node: its small operands are read together, its large ones by themselves."""
+        if node.size <= _FEW and node.depth <= _SHALLOW:
+            return self._read(_spelled(node, texts))
+        if isinstance(node, Negation):
+            return none_of(self._built(node.operand, texts))
+        assert isinstance(node, Chain)
+        joined = all_of if node.operator == "AND" else any_of
+        return joined([self._built(part, texts) for part in _grouped(node)])
+
+    def _read(self, sql: str) -> Predicate:
+        context = _context(self._schema)
+        with _LOCK:
+            bound = bind_terms(context, sql, self._schema)
+        table = context.table(_TABLE)
+        plan = table.filter(table.parse_sql_expr(bound))
+        if "<subquery>" in plan.logical_plan().display_indent():
+            raise InvalidInputError("subqueries are not supported")
+        return from_plan(plan.optimized_logical_plan(), self._schema)
+
+
+def _atoms(node: Node) -> Iterator[Atom]:
+    match node:
+        case Atom():
+            yield node
+        case Negation(operand=operand):
+            yield from _atoms(operand)
+        case Chain(parts=parts):
+            for part in parts:
+                yield from _atoms(part)
+
+
+def _grouped(chain: Chain) -> Iterator[Node]:
+    """A chain's operands, neighbours that are small put together as far as they stay so."""
+    waiting: list[Node] = []
+    size = 0
+    for part in chain.parts:
+        small = part.size <= _FEW and part.depth < _SHALLOW
+        if waiting and (not small or size + part.size > _FEW):
+            yield _group(chain.operator, waiting)
+            waiting, size = [], 0
+        if not small:
+            yield part
+            continue
+        waiting.append(part)
+        size += part.size
+    if waiting:
+        yield _group(chain.operator, waiting)
+
+
+def _group(operator: str, parts: list[Node]) -> Node:
+    if len(parts) == 1:
+        return parts[0]
+    return Chain(operator, tuple(parts), sum(part.size for part in parts), max(part.depth for part in parts) + 1)
+
+
+def _spelled(node: Node, texts: dict[Atom, str]) -> str:
+    match node:
+        case Atom():
+            return texts[node]
+        case Negation(operand=operand):
+            return f"NOT ({_spelled(operand, texts)})"
+        case Chain(operator=operator, parts=parts):
+            return f" {operator} ".join(f"({_spelled(part, texts)})" for part in parts)
+
+
+def _with(sql: str, start: int, end: int, replaced: list[Replacement]) -> str:
+    pieces = []
+    for first, last, text in replaced:
+        pieces += [sql[start:first], text]
+        start = last
+    return "".join([*pieces, sql[start:end]])
+
+
+def _is_plain(sql: str) -> bool:
+    """Whether DataFusion can read a filter at once: few ANDs, ORs and NOTs, few operators, and not deep."""
+    few = len(_CONNECTIVE.findall(sql)) < _FEW and len(_OPERATOR.findall(sql)) < _MOST_WORDS
+    return few and nesting_of(sql) <= _SHALLOW
+
+
+def _refuse_long(own: list[Token]) -> None:
+    """Refuse what can't be taken apart and is too long to be read at once; lists of values may be of any length."""
+    weight = sum(token.kind == "word" or (token.kind == "symbol" and token.text not in ",-()") for token in own)
+    if weight > _MOST_WORDS:
+        raise InvalidInputError(
+            f"one test of it has {weight} names and operators, and {_MOST_WORDS} are the most: write it as several "
+            "tests joined by AND or OR"
+        )
 
 
 @lru_cache(maxsize=64)
 def _context(schema: Any) -> SessionContext:
-    context = SessionContext()
+    context = SessionContext(session_config())
     for rule in _RESHAPING:
         context.remove_optimizer_rule(rule)
     context.register_record_batches(_TABLE, [[pa.RecordBatch.from_pylist([], schema=schema)]])
     return context
 
 
-def _reason(error: Exception) -> str:
-    lines = [line for line in str(error).splitlines() if line and line != "caused by"]
-    text = lines[-1] if lines else type(error).__name__
-    return text.removeprefix("DataFusion error: ").replace(f"{_TABLE}.", "")
+def _shown(sql: str) -> str:
+    return repr(sql) if len(sql) <= _SHOWN else f"{sql[:_SHOWN]!r}… ({len(sql)} characters)"
 
 
-def _from_plan(plan: Any, tree: _Tree) -> Predicate:
-    kinds: list[Predicate] = []
-    while True:
-        variant = plan.to_variant()
-        match type(variant).__name__:
-            case "EmptyRelation":
-                return Constant(value=False)
-            case "Filter":
-                kinds.append(tree.node(variant.predicate()))
-            case "Projection" | "SubqueryAlias":
-                pass
-            case "TableScan":
-                return _all(kinds) if kinds else Constant(value=True)
-            case other:
-                raise InvalidInputError(f"it needs a {other}, which filters do not have")
-        (plan,) = plan.inputs()
+def _reason(error: Exception, schema: Any) -> str:
+    """What is wrong with a filter, in a line: a function or a column that is not known, with names like it."""
+    text = str(error)
+    if function := _NO_FUNCTION.search(text):
+        return f"there is no function {function[1]!r}{near(function[1], known_functions())}"
+    lines = [line for line in text.splitlines() if line and line != "caused by"]
+    last = (lines[-1] if lines else type(error).__name__).removeprefix("DataFusion error: ")
+    last = last.replace(f"{_TABLE}.", "")
+    if column := _NO_COLUMN.search(last):
+        return f"{last}{near(column[1] or column[2], schema.names)}"
+    return last
 
 
-def _all(operands: list[Predicate]) -> Predicate:
-    return operands[0] if len(operands) == 1 else And(operands=tuple(operands))
-
-
-class _Tree:
-    """Builds the nodes of one filter."""
-
-    def __init__(self, schema: Any) -> None:
-        self.schema = schema
-
-    def node(self, expression: Any) -> Predicate:
-        """One boolean expression as a node, ``Opaque`` when there is nothing better to say."""
-        kind = expression.variant_name()
-        operands = expression.rex_call_operands() if kind not in {"Column", "Literal"} else []
-        match kind:
-            case "Literal":
-                return Constant(value=literal_of(expression).as_py())
-            case "Column":
-                return BooleanColumn(column=expression.to_variant().name())
-            case "Not":
-                return _negated(self.node(operands[0]))
-            case "BinaryExpr":
-                return self._binary(expression, operands)
-            case "InList":
-                return self._in_list(expression, operands)
-            case "Like":
-                return self._like(expression, operands)
-            case "Case":
-                return self._case(expression)
-            case _ if kind in _OUTCOMES:
-                return self._outcome(kind, operands[0]) or self._opaque(expression)
-            case _:
-                return self._opaque(expression)
-
-    def _binary(self, expression: Any, operands: list[Any]) -> Predicate:
-        operator = expression.rex_call_operator()
-        if operator in {"AND", "OR"}:
-            node = And if operator == "AND" else Or
-            return node(operands=tuple(self.node(operand) for operand in _flat(operands, operator)))
-        left, right = operands
-        if left.variant_name() == "Literal" and operator in _MIRRORED:
-            left, right, operator = right, left, _MIRRORED[operator]
-        if right.variant_name() != "Literal":
-            return self._opaque(expression)
-        literal = literal_of(right)
-        if "DISTINCT" in operator:
-            return self._distinct(left, literal, negated="NOT" in operator) or self._opaque(expression)
-        return self._comparison(left, {"!=": "<>"}.get(operator, operator), literal) or self._opaque(expression)
-
-    def _comparison(self, side: Any, operator: str, literal: Any) -> Predicate | None:
-        if operator not in _OPPOSITE:
-            return None
-        if not literal.is_valid:
-            return Constant(value=None)
-        widened = side.variant_name() == "Cast"
-        column = self._column(side.rex_call_operands()[0] if widened else side)
-        if column is None or (widened and widening(self.schema.field(column).type, literal.type) is None):
-            return None
-        return Comparison(column=column, operator=operator, literal=literal, widened=widened)
-
-    def _distinct(self, side: Any, literal: Any, *, negated: bool) -> Predicate | None:
-        column = self._column(side)
-        if pa.types.is_boolean(literal.type) and column is None:
-            truth: Predicate | None = Is(operand=self.node(side), outcome=literal.as_py())
-        elif column is None:
-            truth = None
-        elif not literal.is_valid:
-            truth = IsNull(column=column)
-        else:
-            equal = Comparison(column=column, operator="=", literal=literal)
-            truth = And(operands=(equal, Not(operand=IsNull(column=column))))
-        return truth if truth is None or negated else Not(operand=truth)
-
-    def _in_list(self, expression: Any, operands: list[Any]) -> Predicate:
-        side, *items = operands
-        if any(item.variant_name() != "Literal" for item in items):
-            return self._opaque(expression)
-        values = tuple(map(literal_of, items))
-        negated = expression.to_variant().negated()
-        column = self._column(side)
-        if column is not None:
-            return In(column=column, values=values, negated=negated)
-        parts = [self._comparison(side, "=", value) for value in values]
-        if None in parts:
-            return self._opaque(expression)
-        either = Or(operands=tuple(part for part in parts if part is not None))
-        return Not(operand=either) if negated else either
-
-    def _like(self, expression: Any, operands: list[Any]) -> Predicate:
-        variant, column = expression.to_variant(), self._column(operands[0])
-        if column is None or operands[1].variant_name() != "Literal" or "ilike" in expression.rex_call_operator():
-            return self._opaque(expression)
-        prefix, rest = _like_prefix(literal_of(operands[1]).as_py(), variant.escape_char() or "\\")
-        if rest == "":
-            literal = pa.scalar(prefix, literal_of(operands[1]).type)
-            positive: Predicate = Comparison(column=column, operator="=", literal=literal)
-        elif rest == "%":
-            positive = StartsWith(column=column, prefix=prefix)
-        else:
-            opaque = self._opaque(expression)
-            return (
-                opaque
-                if variant.negated() or not prefix
-                else And(operands=(StartsWith(column=column, prefix=prefix), opaque))
-            )
-        return _negated(positive) if variant.negated() else positive
-
-    def _case(self, expression: Any) -> Predicate:
-        """``LIKE '%'`` arrives as ``CASE column IS NOT NULL WHEN true THEN true END``: TRUE or NULL."""
-        variant = expression.to_variant()
-        branches, subject = variant.when_then_expr(), variant.expr()
-        if subject is None or subject.variant_name() != "IsNotNull" or len(branches) != 1 or variant.else_expr():
-            return self._opaque(expression)
-        column = self._column(subject.rex_call_operands()[0])
-        if column is None or any(part.canonical_name() != "Boolean(true)" for part in branches[0]):
-            return self._opaque(expression)
-        return Or(operands=(Not(operand=IsNull(column=column)), Constant(value=None)))
-
-    def _outcome(self, kind: str, side: Any) -> Predicate | None:
-        negated, column = "Not" in kind, self._column(side)
-        if kind in {"IsNull", "IsNotNull"} and not _is_test(side):
-            test: Predicate | None = IsNull(column=column) if column is not None else None
-        else:
-            test = Is(operand=self.node(side), outcome=_OUTCOMES[kind])
-        return Not(operand=test) if test is not None and negated else test
-
-    def _opaque(self, expression: Any) -> Predicate:
-        rendering = render(expression)
-        return Opaque(template=rendering.template(), sources=tuple(rendering.sources), portable=rendering.portable)
-
-    @staticmethod
-    def _column(expression: Any) -> str | None:
-        return expression.to_variant().name() if expression.variant_name() == "Column" else None
-
-
-def _is_test(expression: Any) -> bool:
-    """Whether an expression is a filter in itself, so that NULL is one of its three outcomes."""
-    kind = expression.variant_name()
-    if kind == "BinaryExpr":
-        operator = expression.rex_call_operator()
-        return operator in {"AND", "OR", "!=", *_OPPOSITE} or "DISTINCT" in operator
-    return kind in {"Not", "InList", "Like", *_OUTCOMES}
-
-
-def _flat(operands: list[Any], operator: str) -> list[Any]:
-    """The operands of a chain of ANDs or ORs, however deep: without recursion, since such chains get long."""
-    flat: list[Any] = []
-    waiting = list(reversed(operands))
-    while waiting:
-        operand = waiting.pop()
-        if operand.variant_name() == "BinaryExpr" and operand.rex_call_operator() == operator:
-            waiting.extend(reversed(operand.rex_call_operands()))
-        else:
-            flat.append(operand)
-    return flat
-
-
-def _negated(predicate: Predicate) -> Predicate:
-    if isinstance(predicate, Comparison):
-        return Comparison(
-            column=predicate.column,
-            operator=_OPPOSITE[predicate.operator],
-            literal=predicate.literal,
-            widened=predicate.widened,
-        )
-    return Not(operand=predicate)
-
-
-def _like_prefix(pattern: str, escape: str) -> tuple[str, str]:
-    """A LIKE pattern as the text it must begin with, and what follows from the first wildcard on."""
-    prefix: list[str] = []
-    position = 0
-    while position < len(pattern) and pattern[position] not in "%_":
-        if pattern[position] == escape and position + 1 < len(pattern):
-            position += 1
-        prefix.append(pattern[position])
-        position += 1
-    rest = pattern[position:]
-    return "".join(prefix), "%" if rest and set(rest) == {"%"} else rest
+@cache
+def known_functions() -> list[str]:
+    """The names of the functions that a filter can use."""
+    context = SessionContext(session_config().with_information_schema(True))
+    query = "SELECT DISTINCT routine_name FROM information_schema.routines WHERE function_type = 'SCALAR'"
+    return sorted({*context.sql(query).to_pydict()["routine_name"], *FUNCTION_NAMES})

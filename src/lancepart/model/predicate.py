@@ -5,16 +5,27 @@ A row matches only where the tree is TRUE; a comparison with NULL is neither TRU
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
+import pyarrow as pa
+
 from lancepart.model.quoting import arrow_type_name, quote_identifier, quote_literal, quote_string
+from lancepart.model.terms import Term
 
 Names = Mapping[str, str]
 """What to call a column instead, for leaves that still know it by an older name."""
 
 NO_NAMES: Names = {}
+
+Column = str | Term
+"""What a test compares: a column of the table, or a partition function of some."""
+
+_FEW = 64
+_GROUP = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +40,7 @@ class And:
 
     def to_sql(self, names: Names = NO_NAMES) -> str:
         """The filter as SQL."""
-        return "(" + " AND ".join(operand.to_sql(names) for operand in self.operands) + ")"
+        return "(" + _joined("AND", [operand.to_sql(names) for operand in self.operands]) + ")"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +55,7 @@ class Or:
 
     def to_sql(self, names: Names = NO_NAMES) -> str:
         """The filter as SQL."""
-        return "(" + " OR ".join(operand.to_sql(names) for operand in self.operands) + ")"
+        return "(" + _joined("OR", [operand.to_sql(names) for operand in self.operands]) + ")"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,14 +93,14 @@ class Is:
 class Comparison:
     """A column, widened to the literal's type where ``widened``, beside a literal: ``= <> < <= > >=``."""
 
-    column: str
+    column: Column
     operator: str
     literal: Any
     widened: bool = False
 
     def columns(self) -> frozenset[str]:
         """The columns that the filter reads."""
-        return frozenset({self.column})
+        return _columns(self.column)
 
     def to_sql(self, names: Names = NO_NAMES) -> str:
         """The filter as SQL."""
@@ -102,13 +113,13 @@ class Comparison:
 class In:
     """A column among literals; a NULL among them makes every miss NULL."""
 
-    column: str
+    column: Column
     values: tuple[Any, ...]
     negated: bool = False
 
     def columns(self) -> frozenset[str]:
         """The columns that the filter reads."""
-        return frozenset({self.column})
+        return _columns(self.column)
 
     def to_sql(self, names: Names = NO_NAMES) -> str:
         """The filter as SQL."""
@@ -120,11 +131,11 @@ class In:
 class IsNull:
     """Whether a column is NULL; its opposite is ``Not``."""
 
-    column: str
+    column: Column
 
     def columns(self) -> frozenset[str]:
         """The columns that the filter reads."""
-        return frozenset({self.column})
+        return _columns(self.column)
 
     def to_sql(self, names: Names = NO_NAMES) -> str:
         """The filter as SQL."""
@@ -135,12 +146,12 @@ class IsNull:
 class StartsWith:
     """Whether a text column begins with a prefix."""
 
-    column: str
+    column: Column
     prefix: str
 
     def columns(self) -> frozenset[str]:
         """The columns that the filter reads."""
-        return frozenset({self.column})
+        return _columns(self.column)
 
     def to_sql(self, names: Names = NO_NAMES) -> str:
         """The filter as SQL."""
@@ -210,9 +221,93 @@ def is_portable(predicate: Predicate) -> bool:
             return is_portable(operand)
         case Opaque(portable=portable):
             return portable
+        case Comparison(column=column) | In(column=column) | IsNull(column=column) | StartsWith(column=column):
+            return isinstance(column, str)
         case _:
             return True
 
 
-def _identifier(column: str, names: Names) -> str:
-    return quote_identifier(names.get(column, column))
+def nesting(predicate: Predicate) -> int:
+    """How many levels deep a parser goes into the predicate's SQL, at most."""
+    match predicate:
+        case And(operands=operands) | Or(operands=operands):
+            groups = 0 if len(operands) <= _FEW else math.ceil(math.log(len(operands), _GROUP))
+            return 2 + groups + max(map(nesting, operands))
+        case Not(operand=operand) | Is(operand=operand):
+            return 2 + nesting(operand)
+        case Opaque(template=template):
+            return nesting_of(template)
+        case _:
+            return 2
+
+
+def nesting_of(sql: str) -> int:
+    """How deep parentheses are nested in SQL; those inside strings count too, which only makes it larger."""
+    return max(accumulate((1 if letter == "(" else -1 for letter in sql if letter in "()"), initial=0))
+
+
+def all_of(operands: Iterable[Predicate]) -> Predicate:
+    """The conjunction of one or more predicates, without chains in chains; ``<>`` of one column become one NOT IN."""
+    return _chain(And, operands)
+
+
+def any_of(operands: Iterable[Predicate]) -> Predicate:
+    """The disjunction of one or more predicates, without chains in chains; ``=`` of one column become one IN."""
+    return _chain(Or, operands)
+
+
+def none_of(operand: Predicate) -> Predicate:
+    """The negation, without a negation inside."""
+    return operand.operand if isinstance(operand, Not) else Not(operand=operand)
+
+
+def _chain(kind: type[And] | type[Or], operands: Iterable[Predicate]) -> Predicate:
+    flat = [part for each in operands for part in (each.operands if isinstance(each, kind) else (each,))]
+    if sum(len(part.values) if isinstance(part, In) else 1 for part in flat) > _FEW:
+        flat = _listed(flat, negated=kind is And)
+    return flat[0] if len(flat) == 1 else kind(operands=tuple(flat))
+
+
+def _listed(parts: Sequence[Predicate], *, negated: bool) -> list[Predicate]:
+    """Equalities, or inequalities, of one column and type brought together, where the first of them stood."""
+    lists: dict[tuple[Column, Any], list[Any]] = {}
+    kept: list[Predicate | tuple[Column, Any]] = []
+    for part in parts:
+        values = _values(part, negated=negated)
+        if values is None:
+            kept.append(part)
+            continue
+        key = (part.column, values[0].type)  # type: ignore[union-attr]
+        if key not in lists:
+            kept.append(key)
+        lists.setdefault(key, []).extend(values)
+    return [In(column=p[0], values=tuple(lists[p]), negated=negated) if isinstance(p, tuple) else p for p in kept]
+
+
+def _values(part: Predicate, *, negated: bool) -> tuple[Any, ...] | None:
+    """What a part lists for its column; None for one that lists nothing, and for floats with their zeros and NaNs."""
+    match part:
+        case Comparison(operator=operator, literal=literal, widened=False) if operator == ("<>" if negated else "="):
+            values: tuple[Any, ...] = (literal,)
+        case In(values=found, negated=other) if other == negated:
+            values = found
+        case _:
+            return None
+    plain = all(value.is_valid and value.type == values[0].type for value in values)
+    return values if plain and not pa.types.is_floating(values[0].type) else None
+
+
+def _joined(operator: str, texts: list[str]) -> str:
+    """A chain as SQL; a long one in groups of groups, so that no parser has to go down link by link."""
+    while len(texts) > _FEW:
+        groups = [texts[at : at + _GROUP] for at in range(0, len(texts), _GROUP)]
+        texts = [f"({f' {operator} '.join(group)})" for group in groups]
+    return f" {operator} ".join(texts)
+
+
+def _columns(column: Column) -> frozenset[str]:
+    return frozenset({column}) if isinstance(column, str) else frozenset(column.columns)
+
+
+def _identifier(column: Column, names: Names) -> str:
+    return quote_identifier(names.get(column, column)) if isinstance(column, str) else column.to_sql(names)

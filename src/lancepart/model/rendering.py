@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
 from lancepart.model.quoting import quote_identifier, quote_literal, quote_string
+from lancepart.model.terms import bound_transform, call
 
 _POSTFIX = {
     "IsNull": "IS NULL",
@@ -21,6 +23,7 @@ _POSTFIX = {
     "IsUnknown": "IS NULL",
     "IsNotUnknown": "IS NOT NULL",
 }
+MOST_NESTED = 60
 _LANCE_OPERATORS = {"AND", "OR", "=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||"}
 _CAST = re.compile(r" AS (?P<type>[^()]*(\(.*\))?)\)$", re.DOTALL)
 _SHORT_UNITS = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "µs": "Microsecond", "ns": "Nanosecond"}
@@ -49,7 +52,7 @@ class Rendering:
 def render(expression: Any) -> Rendering:
     """One expression as SQL; what has no spelling is refused."""
     rendering = Rendering()
-    rendering.sql = _text(expression, rendering)
+    rendering.sql = _text(expression, rendering, 0)
     return rendering
 
 
@@ -59,15 +62,17 @@ def literal_of(expression: Any) -> Any:
     return value if isinstance(value, pa.Scalar) else pa.scalar(value)
 
 
-def _text(expression: Any, out: Rendering) -> str:
+def _text(expression: Any, out: Rendering, depth: int) -> str:
+    if depth > MOST_NESTED:
+        raise InvalidInputError(f"an expression in it is nested more than {MOST_NESTED} levels deep")
     kind = expression.variant_name()
     if kind == "Literal":
         return quote_literal(literal_of(expression))
     if kind == "Column":
         return out.mark(expression.to_variant().name())
     if kind == "Case":
-        return _case(expression.to_variant(), out)
-    operands = [_text(operand, out) for operand in expression.rex_call_operands()]
+        return _case(expression.to_variant(), out, depth + 1)
+    operands = [_text(operand, out, depth + 1) for operand in expression.rex_call_operands()]
     if kind in _POSTFIX:
         return f"({operands[0]} {_POSTFIX[kind]})"
     return _call(kind, expression, operands, out)
@@ -95,8 +100,19 @@ def _call(kind: str, expression: Any, operands: list[str], out: Rendering) -> st
         case "TryCast":
             return f"arrow_try_cast({operands[0]}, {quote_string(_cast_type(expression))})"
         case "ScalarFunction":
-            return f"{quote_identifier(expression.rex_call_operator())}({', '.join(operands)})"
+            return _function(expression.rex_call_operator(), operands, out)
     raise InvalidInputError(f"{expression.canonical_name()} is not supported in a filter")
+
+
+def _function(name: str, operands: list[str], out: Rendering) -> str:
+    """A call; a field inside a field is asked for step by step, since Lance takes the type of the first for both."""
+    transform = bound_transform(name)
+    if transform is not None:
+        out.portable = False
+        return call(transform, operands)
+    if name == "get_field":
+        return reduce(lambda inner, key: f"`get_field`({inner}, {key})", operands)
+    return f"{quote_identifier(name)}({', '.join(operands)})"
 
 
 def _like(expression: Any, operands: list[str]) -> str:
@@ -106,18 +122,18 @@ def _like(expression: Any, operands: list[str]) -> str:
     return f"({operands[0]} {expression.rex_call_operator().upper()} {operands[1]})"
 
 
-def _case(variant: Any, out: Rendering) -> str:
+def _case(variant: Any, out: Rendering, depth: int) -> str:
     coalesced = _coalesced(variant)
     if coalesced:
-        return f"coalesce({', '.join(_text(item, out) for item in coalesced)})"
+        return f"coalesce({', '.join(_text(item, out, depth) for item in coalesced)})"
     out.portable = False
     subject = variant.expr()
-    parts = ["CASE", *([] if subject is None else [_text(subject, out)])]
+    parts = ["CASE", *([] if subject is None else [_text(subject, out, depth)])]
     for when, then in variant.when_then_expr():
-        parts.append(f"WHEN {_text(when, out)} THEN {_text(then, out)}")
+        parts.append(f"WHEN {_text(when, out, depth)} THEN {_text(then, out, depth)}")
     otherwise = variant.else_expr()
     if otherwise is not None:
-        parts.append(f"ELSE {_text(otherwise, out)}")
+        parts.append(f"ELSE {_text(otherwise, out, depth)}")
     return "(" + " ".join(parts) + " END)"
 
 

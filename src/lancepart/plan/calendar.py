@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,3 +153,15 @@ def cells(parts: Mapping[str, Ints], data_type: Any, most: int) -> list[Span] | 
     if (distinct[:, 1] - distinct[:, 0]).sum() > most:
         return None
     return [(int(low), int(high)) for low, high in distinct]
+
+
+def year_of(data_type: Any) -> Callable[[int], int]:
+    """The year of a date or timestamp of a type, by the number that it is stored as."""
+    ticks = 86_400 * 1_000 if pa.types.is_date64(data_type) else 1
+    if pa.types.is_timestamp(data_type):
+        ticks = 24 * _HOUR[data_type.unit]
+
+    def year(number: int) -> int:
+        return int(np.datetime64(number // ticks, "D").astype("datetime64[Y]").astype(np.int64)) + 1970
+
+    return year

@@ -13,6 +13,7 @@ from lancepart.model.ordering import Ordering, ordering
 from lancepart.model.predicate import (
     And,
     BooleanColumn,
+    Column,
     Comparison,
     Constant,
     In,
@@ -24,9 +25,10 @@ from lancepart.model.predicate import (
     StartsWith,
 )
 from lancepart.model.widening import widening
+from lancepart.plan.preimages import preimage
 
-Constraint = Mapping[str, Domain]
-"""What one alternative leaves possible, column by column; a column that is not named is free."""
+Constraint = Mapping[Column, Domain]
+"""What one alternative leaves possible, by column or partition function of columns; one that is not named is free."""
 
 Outcomes = frozenset[bool | None]
 
@@ -125,7 +127,8 @@ def _flipped(wanted: Outcomes) -> Outcomes:
 
 
 def _atom(predicate: Any, wanted: Outcomes, types: Mapping[str, Any]) -> Formula:
-    order = ordering(types[predicate.column])
+    column = predicate.column
+    order = ordering(types[column] if isinstance(column, str) else column.value_type(types))
     if isinstance(predicate, IsNull) and order is None:
         return ALWAYS
     found = None if order is None else _true_and_false(predicate, order)
@@ -135,7 +138,9 @@ def _atom(predicate: Any, wanted: Outcomes, types: Mapping[str, Any]) -> Formula
     unknown = true.union(false).complement()
     chosen = [domain for outcome, domain in ((True, true), (False, false), (None, unknown)) if outcome in wanted]
     domain = reduce(Domain.union, chosen, Domain.nothing(order))
-    return NEVER if domain.is_empty else _constraint({predicate.column: domain})
+    if domain.is_empty:
+        return NEVER
+    return _constraint({column: domain} if isinstance(column, str) else preimage(column, domain, types))
 
 
 def _true_and_false(predicate: Predicate, order: Ordering) -> tuple[Domain, Domain] | None:
@@ -220,7 +225,7 @@ def _every(parts: Iterable[Formula]) -> Formula:
 
 def _some(parts: Iterable[Formula]) -> Formula:
     """A disjunction, with the domains of parts that speak of one and the same column united."""
-    single: dict[str, list[Domain]] = {}
+    single: dict[Column, list[Domain]] = {}
     others: list[Every] = []
     for part in parts:
         for every in part.parts if isinstance(part, Some) else (part,):

@@ -13,6 +13,7 @@ from lancepart.errors import reraise_interrupt
 from lancepart.model.domain import Domain
 from lancepart.model.ordering import Ordering, ordering
 from lancepart.model.spec import PartitionField
+from lancepart.model.terms import Term
 from lancepart.model.transforms import Bucket, Day, Hour, Identity, Month, Truncate, Year
 from lancepart.model.values import canonical
 from lancepart.model.widening import widening
@@ -159,6 +160,16 @@ def _part_image(part: str, domain: Domain, target: Ordering) -> Domain:
     if len(kept) == len(candidates):
         return Domain.spanning(target, [(target.low, target.high)], null=domain.null)
     return Domain.spanning(target, ((key, key + 1) for key in kept), null=domain.null)
+
+
+def term_domain(field: PartitionField, constraint: Constraint, columns: Mapping[int, Any], kind: Any) -> Domain | None:
+    """What a constraint says of a field's own function, in the type of its values; None where it says nothing."""
+    target = ordering(kind)
+    names = [columns[source].name for source in field.source_ids if source in columns]
+    if field.transform is None or target is None or len(names) < len(field.source_ids):
+        return None
+    found = constraint.get(Term(transform=field.transform, columns=tuple(names)))
+    return None if found is None else narrowed(closed(found), target)
 
 
 def source_domains(

@@ -15,6 +15,7 @@ from lancepart.format.names import partition_column
 from lancepart.model.domain import Domain
 from lancepart.model.ordering import ordering
 from lancepart.model.spec import PartitionField
+from lancepart.model.terms import Term
 from lancepart.model.transforms import Bucket, Identity, Truncate
 from lancepart.model.values import canonical, decoded
 from lancepart.plan.calendar import PARTS, Hours, cells
@@ -26,6 +27,7 @@ from lancepart.plan.images import (
     combinations,
     image,
     source_domains,
+    term_domain,
 )
 
 Bools = npt.NDArray[np.bool_]
@@ -36,6 +38,7 @@ class Leaves:
     """The partition values of many leaves of one spec version, asked one constraint after the other."""
 
     def __init__(self, fields: Sequence[PartitionField], columns: Mapping[int, Any], values: Any) -> None:
+        self._fields = tuple(fields)
         self._columns = columns
         self._count = values.num_rows
         self._values = {field.field_id: column_of(values, field) for field in fields}
@@ -66,6 +69,10 @@ class Leaves:
             domain = constraint.get(self._columns[source].name)
             if domain is not None:
                 kept &= self._group(source, fields, domain)
+        for field in self._fields if any(isinstance(key, Term) for key in constraint) else ():
+            asked = term_domain(field, constraint, self._columns, self._values[field.field_id].type)
+            if asked is not None:
+                kept &= self._masked(field, asked)
         for field in self._joint:
             if kept.any():
                 kept = self._jointly(field, constraint, kept)

@@ -14,7 +14,7 @@ from lancepart.model.predicate import Predicate
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.transforms import Identity, Truncate
 from lancepart.plan.formula import NEVER, Constraint, Every, Formula, Some, alternatives, formula
-from lancepart.plan.images import TIME_PARTS, image, source_domains
+from lancepart.plan.images import TIME_PARTS, image, source_domains, term_domain
 from lancepart.plan.leaves import Bools, Leaves
 from lancepart.plan.pushdown import condition, conjunction, disjunction, quoted_column
 
@@ -88,7 +88,9 @@ class Pruner:
         return f"{pushed}; {self._excuse(field)}" if hashed and pushed.endswith(" IS NOT NULL") else pushed
 
     def _image(self, field: PartitionField, constraint: Constraint) -> Domain | None:
-        return image(field, source_domains(field.source_ids, constraint, self.columns), field.result_type)
+        found = image(field, source_domains(field.source_ids, constraint, self.columns), field.result_type)
+        asked = term_domain(field, constraint, self.columns, field.result_type)
+        return found if asked is None else asked if found is None else found.intersect(asked)
 
     def _test(self, field: PartitionField, constraint: Constraint) -> str | None:
         found = self._image(field, constraint)
@@ -136,5 +138,6 @@ def _followed(asked: Formula, leaves: Leaves) -> Bools:
 
 
 def _columns(asked: Formula) -> set[str]:
-    mine = set(asked.domains) if isinstance(asked, Every) else set()
+    keys = asked.domains if isinstance(asked, Every) else ()
+    mine = {name for key in keys for name in ((key,) if isinstance(key, str) else key.columns)}
     return mine.union(*(_columns(part) for part in asked.parts))

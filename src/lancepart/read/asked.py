@@ -14,11 +14,25 @@ from typing import Any
 
 import pyarrow as pa
 
-from lancepart.model.predicate import And, Comparison, In, Is, IsNull, Not, Opaque, Or, Predicate, is_portable
+from lancepart.model.predicate import (
+    And,
+    Comparison,
+    In,
+    Is,
+    IsNull,
+    Not,
+    Opaque,
+    Or,
+    Predicate,
+    all_of,
+    is_portable,
+    nesting,
+)
 
 Asked = tuple[Predicate | None, bool]
 """What Lance is asked, nothing as None; and whether the rows that it finds are exactly those that match."""
 
+_DEEPEST = 40
 _NOTHING: Asked = (None, False)
 _FLOATING = re.compile(r"float|double|\d\.\d", re.IGNORECASE)
 _LOOSER: dict[tuple[bool, str], str] = {
@@ -55,6 +69,14 @@ def asked_of_lance(predicate: Predicate, types: Mapping[str, Any]) -> Asked:
             return _NOTHING
         case _:
             return predicate, True
+
+
+def shallow(asked: Predicate | None, exact: bool) -> Asked:
+    """The same without what is nested deeper than Lance's parser goes."""
+    if asked is None or nesting(asked) <= _DEEPEST:
+        return asked, exact
+    kept = [part for part in asked.operands if nesting(part) < _DEEPEST - 2] if isinstance(asked, And) else []
+    return (all_of(kept) if kept else None), False
 
 
 def _is_zero(literal: Any) -> bool:

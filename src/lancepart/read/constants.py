@@ -6,20 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
-from datafusion import SessionContext
 
+from lancepart.model.filtering import outcome
 from lancepart.model.predicate import And, Constant, Is, Not, Or, Predicate
 
 
 def settled(predicate: Predicate, columns: Mapping[str, Any]) -> Predicate:
     """The filter with each part answered that asks only of these columns, given as arrays of one value."""
     rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-    context = SessionContext()
-    context.register_record_batches("rows", [[rows]])
 
     def answer(part: Predicate) -> Constant:
-        found = context.sql(f"SELECT {part.to_sql()} AS answer FROM rows").to_pydict()
-        return Constant(value=found["answer"][0])
+        return Constant(value=outcome(rows, part))
 
     return _settled(predicate, frozenset(columns), answer)
 

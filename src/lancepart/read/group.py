@@ -11,8 +11,10 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
 from lancepart.errors import reraise_interrupt
 from lancepart.layout.columns import converted
+from lancepart.model.filtering import DEEP_FILTERS
 from lancepart.model.predicate import Predicate
 from lancepart.model.quoting import arrow_type_name
+from lancepart.model.terms import bind_terms
 from lancepart.plan.join import ANTI, FULL, LEFT, RIGHT, SEMI
 from lancepart.plan.output import Column
 from lancepart.plan.shares import JoinKey
@@ -76,6 +78,11 @@ class JoinQuery:
         left = _compared(left, self.left.field(column.left).type, wanted)
         right = _compared(right, self.right.field(column.right).type, wanted)
         return right if self.how == RIGHT else f"coalesce({left}, {right})" if self.how == FULL else left
+
+    @property
+    def numbered(self) -> Any:
+        """The columns that the filter may name, as the query calls them."""
+        return pa.schema([(f"o{at}", column.field.type) for at, column in enumerate(self.needed)])
 
     @property
     def schema(self) -> Any:
@@ -147,7 +154,8 @@ def _run(task: GroupTask, memory: int, part: Part, batch_rows: int) -> Iterator[
         _register(context, name, source)
     left_first = size_of(task.left) <= size_of(task.right)
     try:
-        for batch in context.sql(query.sql(left_first=left_first)).execute_stream():
+        sql = bind_terms(context, query.sql(left_first=left_first), query.numbered)
+        for batch in context.sql(sql).execute_stream():
             rows = batch.to_pyarrow()
             if rows.num_rows:
                 yield _as_shown(rows, schema)
@@ -173,6 +181,7 @@ def _context(memory: int, batch_rows: int) -> SessionContext:
     """
     in_memory = batch_rows == _IN_MEMORY
     settings = {
+        **DEEP_FILTERS,
         "datafusion.execution.batch_size": str(batch_rows),
         "datafusion.optimizer.prefer_hash_join": str(in_memory).lower(),
         "datafusion.execution.sort_spill_reservation_bytes": str(memory // 32),

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from datafusion import SessionContext
 
 from lancepart.layout.columns import AS_BYTES, constant, to_table_columns
 from lancepart.layout.layouts import match
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import HIVE, TableMetadata
+from lancepart.model.filtering import matching_rows
 from lancepart.model.predicate import Constant, Predicate
 from lancepart.model.schema import field_id
 from lancepart.read import constants
-from lancepart.read.asked import asked_of_lance
+from lancepart.read.asked import asked_of_lance, shallow
 from lancepart.storage import leafdata, refs
 from lancepart.storage.root import Root
 from lancepart.storage.translate import UnreadableError, storage_errors
@@ -199,7 +199,7 @@ def _pushed(task: LeafTask, matching: Matching) -> tuple[str | None, Predicate |
         number = field_id(field)
         if number is not None and number in matching.names and matching.types[number] == field.type:
             names[field.name], types[field.name] = matching.names[number], field.type
-    asked, exact = asked_of_lance(predicate, types)
+    asked, exact = shallow(*asked_of_lance(predicate, types))
     return None if asked is None else asked.to_sql(names), None if exact else predicate
 
 
@@ -232,13 +232,3 @@ def _without_columns(
         remaining -= size
         empty = pa.RecordBatch.from_struct_array(pa.array([{}] * size, pa.struct([])))
         yield from _shown(empty, task, shown, matching, residual)
-
-
-def matching_rows(rows: Any, predicate: Predicate) -> Any:
-    """The rows of a batch that a filter matches, asked of DataFusion."""
-    context = SessionContext()
-    context.register_record_batches("rows", [[rows]])
-    found = context.sql(f"SELECT * FROM rows WHERE {predicate.to_sql()}").collect()
-    table = pa.Table.from_batches(found, schema=rows.schema) if found else rows.schema.empty_table()
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema)

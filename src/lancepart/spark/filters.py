@@ -174,16 +174,16 @@ def _null(column: str, *, expected: bool) -> Predicate:
 
 def _float(plain: Comparison) -> Predicate | None:
     """To Spark every NaN is the one largest value, and both zeros are the same."""
-    value = float(plain.literal.as_py())
+    value, column = float(plain.literal.as_py()), str(plain.column)
     if math.isnan(value):
-        return _null(plain.column, expected=False)
+        return _null(column, expected=False)
     if value == 0 and plain.operator in {"=", "<>"}:
         zeros = tuple(pa.scalar(zero, plain.literal.type) for zero in (0.0, -0.0))
-        return In(column=plain.column, values=zeros) if plain.operator == "=" else _null(plain.column, expected=False)
+        return In(column=column, values=zeros) if plain.operator == "=" else _null(column, expected=False)
     if value == 0:
         plain = replace(plain, literal=pa.scalar(-0.0 if plain.operator in {">=", "<"} else 0.0, plain.literal.type))
     if plain.operator in {">", ">="}:
-        return Or(operands=(plain, Opaque(template="isnan({0})", sources=(plain.column,))))
+        return Or(operands=(plain, Opaque(template="isnan({0})", sources=(column,))))
     return plain
 
 

@@ -1,0 +1,111 @@
+"""Partition functions in filters: ``year(ts)``, ``bucket(16, id)`` and their like, each as a column of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import pyarrow as pa
+from datafusion import udf
+
+from lancepart.errors import InvalidInputError
+from lancepart.model.functions import expression_type
+from lancepart.model.quoting import quote_identifier
+from lancepart.model.sqltext import arguments, closing, tokens
+from lancepart.model.transforms import TRANSFORMS, Day, Hour, Month, Transform, Year
+
+FUNCTION_NAMES = ("year", "month", "day", "hour", "bucket", "multi_bucket", "truncate")
+_SIZED = ("bucket", "multi_bucket", "truncate")
+_CALL = re.compile(rf"\b({'|'.join(FUNCTION_NAMES)})\s*\(", re.IGNORECASE)
+_ALIAS = re.compile(rf"partition_({'|'.join(FUNCTION_NAMES)})_(\d+)_[0-9a-f]{{32}}")
+_STAND_INS: dict[type, Any] = {kind: pa.timestamp("us") for kind in (Year, Month, Day, Hour)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """A partition function of columns, which a filter compares as if it were a column."""
+
+    transform: Transform
+    columns: tuple[str, ...]
+
+    def to_sql(self, names: Mapping[str, str]) -> str:
+        """The call, with the columns under other names where they have such."""
+        return call(self.transform, [quote_identifier(names.get(column, column)) for column in self.columns])
+
+    def value_type(self, types: Mapping[str, Any]) -> Any:
+        """The type of its values, given those of the columns."""
+        return self.transform.result_type([types[column] for column in self.columns])
+
+
+def call(transform: Transform, arguments: Sequence[str]) -> str:
+    """A partition function as a filter spells it, over arguments that are SQL.
+
+    >>> call(TRANSFORMS["bucket"](16), ["`id`"])
+    'bucket(16, `id`)'
+    """
+    size = [str(getattr(transform, each.name)) for each in fields(transform)]  # type: ignore[arg-type]
+    return f"{transform.name}({', '.join([*size, *arguments])})"
+
+
+def bind_terms(ctx: Any, sql: str, schema: Any) -> str:
+    """The same SQL over ``schema``, each partition function renamed to one registered for its arguments' types."""
+    if not _CALL.search(sql):
+        return sql
+    found = tokens(sql)
+    pieces, position, index = [], 0, 0
+    while index + 1 < len(found):
+        token = found[index]
+        if token.kind == "word" and token.name in FUNCTION_NAMES and found[index + 1].text == "(":
+            end = closing(found, index + 1)
+            spans = arguments(found, index + 1, end)
+            inner = [bind_terms(ctx, sql[start:stop], schema) for start, stop in spans]
+            pieces += [sql[position : token.start], _bound(ctx, str(token.name), inner, schema)]
+            position, index = found[end].end, end
+        index += 1
+    return "".join([*pieces, sql[position:]])
+
+
+def bound_transform(alias: str) -> Transform | None:
+    """The transform that a function registered by ``bind_terms`` computes; None for any other function."""
+    found = _ALIAS.fullmatch(alias)
+    return None if found is None else _transform(found[1], int(found[2]))
+
+
+def _transform(name: str, size: int) -> Transform:
+    kind: Any = TRANSFORMS[name]
+    return kind(size) if name in _SIZED else kind()
+
+
+def _bound(ctx: Any, name: str, inner: Sequence[str], schema: Any) -> str:
+    size, sources = _size(name, inner)
+    transform = _transform(name, size)
+    types = [expression_type(ctx, source, schema) for source in sources]
+    types = [_STAND_INS.get(type(transform), pa.int64()) if pa.types.is_null(kind) else kind for kind in types]
+    transform.check(types)
+    digest = hashlib.md5(repr(types).encode(), usedforsecurity=False).hexdigest()
+    alias = f"partition_{name}_{size}_{digest}"
+    ctx.register_udf(_function(transform, alias, types))
+    return f"{alias}({', '.join(sources)})"
+
+
+def _size(name: str, inner: Sequence[str]) -> tuple[int, Sequence[str]]:
+    """The number that a function takes from either end of its arguments, and the other arguments."""
+    if name not in _SIZED:
+        return 0, inner
+    for position in (0, -1):
+        if len(inner) > 1 and inner[position].isascii() and inner[position].isdigit():
+            return int(inner[position]), inner[1:] if position == 0 else inner[:-1]
+    raise InvalidInputError(f"{name} takes a whole number and {'a column' if name != 'multi_bucket' else 'columns'}")
+
+
+def _function(transform: Transform, alias: str, types: Sequence[Any]) -> Any:
+    kind = transform.result_type(types)
+
+    def compute(*arrays: Any) -> Any:
+        values = transform.apply(arrays)
+        return values if values.type == kind else values.cast(kind)
+
+    return udf(compute, list(types), kind, "immutable", name=alias)

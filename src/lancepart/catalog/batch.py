@@ -116,6 +116,7 @@ def _declare(catalog: Catalog, request: DeclareTableRequest) -> Step:
 def _create_version(catalog: Catalog, request: CreateTableVersionRequest) -> Step:
     requests.refuse_branch(request.branch)
     table = tables.locate(catalog, request.id)
+    tables.refuse_published(table, "append")
     _require_managed(table)
     staged = staging.read(catalog, table, request)
 
@@ -129,6 +130,7 @@ def _create_version(catalog: Catalog, request: CreateTableVersionRequest) -> Ste
 def _delete_versions(catalog: Catalog, request: BatchDeleteTableVersionsRequest) -> Step:
     requests.refuse_branch(request.branch)
     table = tables.locate(catalog, request.id)
+    tables.refuse_published(table, "maintenance.expire")
     _require_managed(table)
     chosen: list[int] = []
 
@@ -146,6 +148,7 @@ def _delete_versions(catalog: Catalog, request: BatchDeleteTableVersionsRequest)
 
 def _deregister(catalog: Catalog, request: DeregisterTableRequest) -> Step:
     table = tables.locate(catalog, request.id)
+    tables.refuse_published(table, "delete")
     if table.row is None:
         raise UnsupportedOperationError(f"table {shown(table.path)} is not in the manifest: migrate() first")
     hidden = lifecycle.is_listed(catalog, table.location)

@@ -37,6 +37,22 @@ from lancepart.storage.translate import ConflictError, MissingError, storage_err
 
 _PATH = re.compile(r"`([^`]+)`|([^.`]+)")
 _TIMEOUT = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)?\s*$")
+_INSTEAD = {
+    "insert into": "append",
+    "merge into": "upsert",
+    "update": "update",
+    "delete from": "delete",
+    "restore": "maintenance.rollback",
+    "index": "maintenance.create_index",
+    "drop an index of": "maintenance.create_index",
+    "add columns to": "add_column",
+    "alter columns of": "rename_column or widen_column",
+    "drop columns of": "drop_column",
+    "tag": "tags.create",
+    "move a tag of": "tags.create",
+    "delete a tag of": "tags.delete",
+}
+_OF_ROWS = {"insert into", "merge into", "update", "delete from", "restore", "index", "drop an index of"}
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
 
 
@@ -63,7 +79,7 @@ def changing(
 ) -> Iterator[tuple[Any, Located]]:
     """The same for an operation that changes the table, which a leaf of a partitioned table does not take."""
     with opened(catalog, namespace, request, action, version) as (dataset, located):
-        tables.refuse_published(located)
+        tables.refuse_published(located, _INSTEAD.get(action, "maintenance"), weak=action not in _OF_ROWS)
         yield dataset, located
 
 

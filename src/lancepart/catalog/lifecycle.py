@@ -18,7 +18,7 @@ from lance_namespace import (
     RegisterTableResponse,
 )
 
-from lancepart.catalog import directories, requests, tables
+from lancepart.catalog import directories, partitioned, requests, tables
 from lancepart.catalog.context import Catalog, shown
 from lancepart.catalog.directories import State
 from lancepart.catalog.properties import as_properties, own_root, refuse_own
@@ -72,6 +72,7 @@ def declare(catalog: Catalog, request: DeclareTableRequest) -> DeclareTableRespo
 
 def refuse_existing(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...]) -> None:
     """Raise if the name is taken, or its namespace missing."""
+    partitioned.refuse_owned(snapshot, path, "append")
     tables.require_parent(catalog, snapshot, path)
     if tables.find(catalog, snapshot, path) is not None or snapshot.row(object_id(path)) is not None:
         raise TableAlreadyExistsError(f"table {shown(path)} already exists")
@@ -132,6 +133,7 @@ def create(catalog: Catalog, namespace: Any, request: CreateTableRequest, body: 
     path = check_path(request.id, what="table")
     mode = requests.mode(request.mode, ["create", "exist_ok", "overwrite"], what="CreateTable mode")
     snapshot = catalog.snapshot()
+    partitioned.refuse_owned(snapshot, path, "append or overwrite")
     tables.require_parent(catalog, snapshot, path)
     found = tables.find(catalog, snapshot, path)
     if found is None and snapshot.row(object_id(path)) is not None:
@@ -263,6 +265,7 @@ def register(catalog: Catalog, request: RegisterTableRequest) -> RegisterTableRe
     _refuse_unkept(catalog, properties)
     if not catalog.manifest_enabled:
         return _register_v1(catalog, path, location)
+    partitioned.refuse_owned(catalog.snapshot(), path, "append")
     _refuse_missing(catalog, location)
     row = Row(
         object_id=object_id(path), object_type=TABLE, location=location, metadata=properties or None, created_at=now()
@@ -330,7 +333,7 @@ def deregister(catalog: Catalog, request: DeregisterTableRequest) -> DeregisterT
     if root is not None:
         return root
     located = tables.locate(catalog, request.id)
-    tables.refuse_published(located)
+    tables.refuse_published(located, "delete")
     _forget(catalog, located, dropped=False)
     return DeregisterTableResponse(
         id=list(located.path), location=catalog.root.uri_of(located.location), properties=located.properties
@@ -366,7 +369,7 @@ def drop(catalog: Catalog, request: DropTableRequest) -> DropTableResponse:
     located = tables.find(catalog, snapshot, path) or _hidden(catalog, snapshot, path)
     if located is None:
         located = tables.require(catalog, snapshot, path)
-    tables.refuse_published(located)
+    tables.refuse_published(located, "delete")
     shared = located.row is not None and tables.is_shared(snapshot, located)
     if not shared:
         catalog.files.refuse_removal(located.location)

@@ -18,9 +18,8 @@ from lance_namespace import (
     NamespaceExistsResponse,
 )
 
-from lancepart.catalog import directories, requests
-from lancepart.catalog.context import Catalog, shown
-from lancepart.catalog.partitioned import runtime_properties
+from lancepart.catalog import directories, partitioned, requests
+from lancepart.catalog.context import VERSION_MANAGEMENT, Catalog, shown
 from lancepart.catalog.properties import as_properties, own_root, refuse_own
 from lancepart.errors import (
     InvalidInputError,
@@ -29,6 +28,7 @@ from lancepart.errors import (
     NamespaceNotFoundError,
     UnsupportedOperationError,
 )
+from lancepart.format.names import SCHEMA, SPEC_PREFIX
 from lancepart.model.ids import check_path, object_id
 from lancepart.storage.rows import NAMESPACE, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
@@ -47,6 +47,7 @@ def create(catalog: Catalog, request: CreateNamespaceRequest) -> CreateNamespace
     parent = path[:-1]
 
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, tuple[Mapping[str, Any], list[Row]]]:
+        partitioned.refuse_owned(snapshot, path, "append")
         catalog.require_namespace(snapshot, parent)
         found = snapshot.row(identifier)
         touches = (object_id(parent),) if parent else ()
@@ -102,7 +103,7 @@ def describe(catalog: Catalog, request: DescribeNamespaceRequest) -> DescribeNam
     row = catalog.require_namespace(snapshot, path)
     if row is None:
         return DescribeNamespaceResponse(properties=dict(snapshot.properties))
-    seen = {**as_properties(row.metadata), **runtime_properties(snapshot, path)}
+    seen = {**as_properties(row.metadata), **partitioned.runtime_properties(snapshot, path)}
     return DescribeNamespaceResponse(properties=seen)
 
 
@@ -135,6 +136,7 @@ def drop(catalog: Catalog, request: DropNamespaceRequest) -> DropNamespaceRespon
                 return Change(), (None, [])
             raise
         assert row is not None
+        partitioned.refuse_owned(snapshot, path, "delete")
         inside = snapshot.below(identifier, limit=None if behavior == "cascade" else 1)
         if inside and behavior == "restrict":
             raise NamespaceNotEmptyError(
@@ -151,13 +153,9 @@ def drop(catalog: Catalog, request: DropNamespaceRequest) -> DropNamespaceRespon
 
 
 def _droppable(catalog: Catalog, rows: list[Row]) -> list[Row]:
-    """Refuse to drop leaves of a partitioned table from under its transactions, and what is not what its row says."""
+    """Refuse to drop what is not what its row says."""
     for row in rows:
         directories.refuse_other(catalog, row)
-        if row.columns.get("read_version") is not None:
-            raise UnsupportedOperationError(
-                f"{row.object_id!r} belongs to a partitioned table: delete through lancepart.open_table instead"
-            )
     return rows
 
 
@@ -168,5 +166,22 @@ def set_root_properties(catalog: Catalog, values: Mapping[str, str | None]) -> d
         if not isinstance(key, str) or not (value is None or isinstance(value, str)):
             raise InvalidInputError(f"root property {key!r}: keys are strings, values strings or None")
     refuse_own(values)
+    _refuse_redefinition(catalog.snapshot(), values)
     catalog.manifest.set_properties(values)
     return dict(catalog.snapshot().properties)
+
+
+def _refuse_redefinition(snapshot: Snapshot, values: Mapping[str, str | None]) -> None:
+    """Refuse to change what makes the root a partitioned table, and what would hide its leaves' versions."""
+    if not partitioned.is_partitioned(snapshot.properties):
+        return
+    for key, value in values.items():
+        if key == SCHEMA or key.startswith(SPEC_PREFIX):
+            raise UnsupportedOperationError(
+                f"root property {key!r} defines the partitioned table at {snapshot.root.uri!r}: "
+                "use lancepart.open_table(…).update_spec, add_column and their like instead"
+            )
+        if key == VERSION_MANAGEMENT and str(value).lower() == "true" and partitioned.is_strong(snapshot):
+            raise UnsupportedOperationError(
+                f"root property {key!r}: the transactions of the partitioned table keep its leaves' versions"
+            )

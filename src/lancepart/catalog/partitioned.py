@@ -1,13 +1,27 @@
-"""What a partitioned table's namespaces show as properties beyond those that are stored."""
+"""A catalog whose root is a partitioned table: which of its objects are the table's, and what they show."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from lancepart.errors import LanceNamespaceError
-from lancepart.format.names import REQUIRED_COLUMNS, SALT, SPEC_PREFIX, partition_column
+from lancepart.errors import LanceNamespaceError, UnsupportedOperationError
+from lancepart.format.names import (
+    MODE,
+    READ_BRANCH,
+    READ_TAG,
+    READ_VERSION,
+    REQUIRED_COLUMNS,
+    SALT,
+    SPEC_PREFIX,
+    TABLE_VERSION,
+    partition_column,
+)
+from lancepart.format.records import LeafRecord, VersionRecord
+from lancepart.format.rows import Row
 from lancepart.model import draft
+from lancepart.model.ids import object_id
 from lancepart.model.keys import value_texts
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage.snapshot import Snapshot, literal
@@ -29,6 +43,65 @@ def is_table(snapshot: Snapshot, *, identity: str | None = None) -> bool:
         return True
     found = snapshot.scan(None, columns=["object_id"], limit=1)
     return REQUIRED_COLUMNS in snapshot.properties and found is not None and not found.num_rows
+
+
+def is_strong(snapshot: Snapshot) -> bool:
+    """Whether the root is a partitioned table whose transactions say which version of a leaf is read."""
+    if not is_partitioned(snapshot.properties):
+        return False
+    recorded = snapshot.schema is not None and READ_VERSION.name in snapshot.schema.names
+    return snapshot.properties.get(MODE, "strong" if recorded else "weak") == "strong"
+
+
+def owns(snapshot: Snapshot, path: Sequence[str]) -> bool:
+    """Whether a path is that of a partitioned table's spec version, partition or leaf."""
+    return bool(path) and _VERSION.match(path[0]) is not None and is_partitioned(snapshot.properties)
+
+
+def refuse_owned(snapshot: Snapshot, path: Sequence[str], call: str) -> None:
+    """Refuse what makes, moves or removes objects of a partitioned table behind its back."""
+    if owns(snapshot, path):
+        raise UnsupportedOperationError(
+            f"{object_id(path)!r} belongs to the partitioned table at {snapshot.root.uri!r}: "
+            f"use lancepart.open_table(…).{call} instead"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What is read of a leaf: a version or a tag, of a branch if not of main; ``number`` counts the leaf's versions."""
+
+    version: int | str | None
+    branch: str | None = None
+    number: int = 0
+
+
+def published(snapshot: Snapshot, row: Row) -> Published:
+    """What a reader of a leaf of a strong table must read.
+
+    The highest ``table_version`` row is the truth; the leaf's own row says the same, unless another writer moved only
+    the former. A leaf of the older draft may name a tag or a branch.
+    """
+    record = LeafRecord.from_row(row)
+    newest = max(_versions(snapshot, row), key=lambda version: version.number, default=None)
+    if newest is not None and newest.number > record.number:
+        return Published(version=newest.read_version, number=newest.number)
+    tag, branch = (row.columns.get(field.name) for field in (READ_TAG, READ_BRANCH))
+    return Published(version=tag if tag is not None else record.read_version, branch=branch, number=record.number)
+
+
+def numbered(snapshot: Snapshot, row: Row, number: int) -> Published | None:
+    """One version of a leaf by its number; None if there is none of that number."""
+    current = published(snapshot, row)
+    if number in (current.number, current.version):
+        return current
+    found = next((version for version in _versions(snapshot, row) if version.number == number), None)
+    return None if found is None else Published(version=found.read_version, number=number)
+
+
+def _versions(snapshot: Snapshot, row: Row) -> list[VersionRecord]:
+    found = (VersionRecord.from_row(below) for below in snapshot.below(row.object_id, TABLE_VERSION))
+    return [version for version in found if version is not None and version.read_version is not None]
 
 
 def runtime_properties(snapshot: Snapshot, path: Sequence[str]) -> Mapping[str, str]:

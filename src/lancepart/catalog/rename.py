@@ -6,7 +6,7 @@ import dataclasses
 
 from lance_namespace import RenameTableRequest, RenameTableResponse
 
-from lancepart.catalog import directories, lifecycle, tables
+from lancepart.catalog import directories, lifecycle, partitioned, tables
 from lancepart.catalog.context import Catalog, shown
 from lancepart.catalog.tables import Located
 from lancepart.errors import (
@@ -35,7 +35,8 @@ def rename(catalog: Catalog, request: RenameTableRequest) -> RenameTableResponse
         raise InvalidInputError(f"table {shown(path)} has that name already")
     snapshot = catalog.snapshot()
     located = tables.require(catalog, snapshot, path)
-    tables.refuse_published(located)
+    tables.refuse_published(located, "rewrite", weak=True)
+    partitioned.refuse_owned(snapshot, target, "append")
     _refuse_taken(catalog, snapshot, target)
     if located.row is None:
         located = _adopted(catalog, path)

@@ -16,7 +16,7 @@ from lance_namespace import (
 )
 from lance_namespace_urllib3_client.models import TableBasicStats
 
-from lancepart.catalog import directories, requests
+from lancepart.catalog import directories, partitioned, requests
 from lancepart.catalog.context import Catalog, shown
 from lancepart.catalog.properties import as_properties
 from lancepart.errors import (
@@ -31,19 +31,26 @@ from lancepart.errors import (
 from lancepart.model.ids import check_path, object_id
 from lancepart.model.schema import schema_to_json
 from lancepart.storage.dataset import open_dataset, open_managed
+from lancepart.storage.refs import branch_location
 from lancepart.storage.rows import TABLE, TABLE_VERSION, Row
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import MissingError
 
+_STRONG, _WEAK = "strong", "weak"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """A table that exists: where it lives, and its row if the manifest knows it."""
+    """A table that exists: where it lives, and its row if the manifest knows it.
+
+    ``leaf_of`` is the mode, strong or weak, of the partitioned table that it is a leaf of.
+    """
 
     path: tuple[str, ...]
     location: str
     row: Row | None
     managed: bool = False
+    leaf_of: str | None = None
 
     @property
     def identifier(self) -> str:
@@ -53,7 +60,7 @@ class Located:
     @property
     def is_published(self) -> bool:
         """Whether it is a leaf of a partitioned table, whose versions that table's transactions publish."""
-        return self.row is not None and self.row.columns.get("read_version") is not None
+        return self.leaf_of == _STRONG
 
     @property
     def properties(self) -> dict[str, str]:
@@ -67,8 +74,14 @@ def find(catalog: Catalog, snapshot: Snapshot, path: Sequence[str]) -> Located |
     if row is not None and row.object_type == TABLE:
         if row.location is None:
             raise InvalidTableStateError(f"table {shown(path)} has no location in __manifest")
-        managed = catalog.versions_managed(snapshot)
-        return Located(path=tuple(path), location=row.location, row=row, managed=managed)
+        leaf = partitioned.owns(snapshot, path)
+        return Located(
+            path=tuple(path),
+            location=row.location,
+            row=row,
+            managed=not leaf and catalog.versions_managed(snapshot),
+            leaf_of=(_STRONG if partitioned.is_strong(snapshot) else _WEAK) if leaf else None,
+        )
     if row is None and catalog.uses_v1_name(path):
         location = directories.v1_location(path[0])
         if directories.exists(catalog, location) and not snapshot.at_locations([location]):
@@ -101,11 +114,11 @@ def require_parent(catalog: Catalog, snapshot: Snapshot, path: Sequence[str]) ->
     return (object_id(parent),) if parent else ()
 
 
-def refuse_published(table: Located) -> None:
-    """A leaf of a partitioned table comes, changes and goes with that table's transactions only."""
-    if table.is_published:
+def refuse_published(table: Located, call: str, *, weak: bool = False) -> None:
+    """A leaf of a partitioned table changes and goes by that table's own calls; a weak one's rows are open to all."""
+    if table.is_published or (weak and table.leaf_of is not None):
         raise UnsupportedOperationError(
-            f"table {shown(table.path)} is a leaf of a partitioned table: write through lancepart.open_table instead"
+            f"table {shown(table.path)} is a leaf of a partitioned table: use lancepart.open_table(…).{call} instead"
         )
 
 
@@ -119,8 +132,8 @@ def open_table(catalog: Catalog, namespace: Any, located: Located, version: int 
     try:
         if located.managed:
             return open_managed(catalog.root, namespace, located.path, version)
-        if located.is_published and version is None:
-            version = located.row.columns["read_version"] if located.row is not None else None
+        if located.is_published and not isinstance(version, str):
+            return _open_leaf(catalog, located, version)
         return open_dataset(catalog.root, located.location, version)
     except (MissingError, FileNotFoundError):
         pass
@@ -129,6 +142,24 @@ def open_table(catalog: Catalog, namespace: Any, located: Located, version: int 
     if isinstance(version, str):
         raise TableTagNotFoundError(f"table {shown(located.path)} has no tag {version!r}")
     raise TableVersionNotFoundError(f"table {shown(located.path)} has no version {version}")
+
+
+def _open_leaf(catalog: Catalog, located: Located, number: int | None) -> Any:
+    """Open what a leaf's partitioned table has published of it, now or under a number."""
+    assert located.row is not None
+    snapshot = catalog.snapshot()
+    row = snapshot.row(located.identifier) or located.row
+    at = partitioned.published(snapshot, row) if number is None else partitioned.numbered(snapshot, row, number)
+    if at is None:
+        raise MissingError(f"table {shown(located.path)} has no version {number}")
+    return open_dataset(catalog.root, branch_location(located.location, at.branch), at.version)
+
+
+def _newest(catalog: Catalog, located: Located) -> int:
+    """The number under which a leaf's versions are listed; 0 where nobody counts them."""
+    snapshot = catalog.snapshot()
+    row = snapshot.row(located.identifier)
+    return 0 if row is None else partitioned.published(snapshot, row).number
 
 
 def is_declared(catalog: Catalog, located: Located) -> bool:
@@ -205,7 +236,7 @@ def describe(catalog: Catalog, namespace: Any, request: DescribeTableRequest) ->
     answer: dict[str, Any] = {
         "location": catalog.root.uri_of(located.location),
         "properties": located.properties,
-        "managed_versioning": True if located.managed else None,
+        "managed_versioning": True if located.managed or located.is_published else None,
         "storage_options": dict(catalog.root.storage_options) if request.vend_credentials else None,
     }
     if request.with_table_uri:
@@ -219,6 +250,8 @@ def describe(catalog: Catalog, namespace: Any, request: DescribeTableRequest) ->
             detailed = False
     if detailed or wanted is not None:
         answer |= _details(open_table(catalog, namespace, located, wanted), located)
+        if located.is_published and not isinstance(wanted, str):
+            answer["version"] = wanted or _newest(catalog, located) or answer["version"]
     return DescribeTableResponse(**answer)
 
 

@@ -40,7 +40,7 @@ def create(catalog: Catalog, request: CreateTableVersionRequest) -> CreateTableV
     """Make a staged manifest the next version of a table, unless that version exists."""
     requests.refuse_branch(request.branch)
     located = tables.locate(catalog, request.id)
-    tables.refuse_published(located)
+    tables.refuse_published(located, "append")
     staged = staging.read(catalog, located, request)
     if not located.managed:
         return CreateTableVersionResponse(version=staging.finalize_new(catalog, staged))
@@ -55,7 +55,7 @@ def batch_create(catalog: Catalog, request: BatchCreateTableVersionsRequest) -> 
         requests.refuse_branch(entry.branch)
     located = [tables.locate(catalog, entry.id) for entry in entries]
     for table in located:
-        tables.refuse_published(table)
+        tables.refuse_published(table, "append")
     staged = [staging.read(catalog, table, entry) for table, entry in zip(located, entries, strict=True)]
     _refuse_repeated(staged)
     if len({item.table.managed for item in staged}) > 1:
@@ -208,7 +208,7 @@ def batch_delete(catalog: Catalog, request: BatchDeleteTableVersionsRequest) -> 
     requests.refuse_branch(request.branch)
     snapshot = catalog.snapshot()
     located = tables.require(catalog, snapshot, check_path(request.id, what="table"))
-    tables.refuse_published(located)
+    tables.refuse_published(located, "maintenance.expire")
     numbers = chosen_versions(catalog, snapshot, located, request)
     staging.delete_files(catalog, located, numbers)
     if located.managed and numbers:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from lancepart.format.names import DATASET, partition_column
+from lancepart.format.names import DATASET, NAMESPACE, SALT, partition_column
 from lancepart.format.records import Stats
+from lancepart.layout.create import new_salt
 from lancepart.layout.layouts import as_leaves, candidates
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import HIVE, TableMetadata
 from lancepart.model.ids import object_id, partition_name
+from lancepart.model.keys import value_keys
 from lancepart.model.quoting import quote_identifier, quote_literal
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage import leafdata
+from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import UnreadableError
@@ -28,6 +32,59 @@ def identifier(metadata: TableMetadata, key: Key) -> str:
     spec = metadata.spec
     names = [partition_name(metadata.salt, spec.id, key[: depth + 1]) for depth in range(len(key))]
     return object_id([f"v{spec.id}", *names, DATASET])
+
+
+def identifiers(
+    manifest: Manifest, snapshot: Snapshot, metadata: TableMetadata, parts: Sequence[Any]
+) -> dict[Key, str]:
+    """The ids that new leaves with some values get, by their keys.
+
+    In a table of another client they go into the namespaces that it made for their values; all of a job's tasks read
+    one snapshot, and so agree.
+    """
+    metadata = salted(manifest, metadata)
+    derived = {part.key: identifier(metadata, part.key) for part in parts}
+    if not metadata.foreign or not metadata.spec.fields:
+        return derived
+    known = _namespaces(snapshot, metadata.spec, [(part.key, part.values) for part in parts])
+    return {key: _beneath_known(name, key, known) for key, name in derived.items()}
+
+
+def salted(manifest: Manifest, metadata: TableMetadata) -> TableMetadata:
+    """The definition with something to derive names from, made for the table if it has nothing yet."""
+    if metadata.salt:
+        return metadata
+    manifest.claim_properties({SALT: new_salt()})
+    return replace(metadata, salt=manifest.snapshot().properties[SALT])
+
+
+def _namespaces(
+    snapshot: Snapshot, spec: PartitionSpec, wanted: Sequence[tuple[Key, tuple[Any, ...]]]
+) -> dict[Key, str]:
+    """The namespaces of a spec by the values that they stand for, outermost first; the first of two that are alike."""
+    names = [partition_column(field.field_id) for field in spec.fields]
+    first = _listed(replace(spec, fields=spec.fields[:1]), wanted)
+    test = f"object_type = '{NAMESPACE}'" + ("" if first is None else f" AND ({first})")
+    rows = snapshot.scan(test, columns=["object_id", *names])
+    assert rows is not None
+    keys = list(zip(*(value_keys(rows.column(name)) for name in names), strict=True))
+    found: dict[Key, str] = {}
+    for item, key in sorted(zip(rows.column("object_id").to_pylist(), keys, strict=True)):
+        depth = item.count("$")
+        if item.startswith(f"v{spec.id}$") and depth <= len(names):
+            found.setdefault(key[:depth], item)
+    return found
+
+
+def _beneath_known(derived: str, key: Key, known: Mapping[Key, str]) -> str:
+    """An id with as many of its namespaces as there are already; each must be inside the one before."""
+    path = derived.split("$")
+    for depth in range(1, len(key) + 1):
+        name = known.get(key[:depth])
+        if name is None or name.rpartition("$")[0] != "$".join(path[:depth]):
+            break
+        path[depth] = name.rpartition("$")[2]
+    return "$".join(path)
 
 
 def existing(

@@ -231,14 +231,16 @@ class Transaction:
     def work_for(self, parts: Sequence[Any]) -> list[Work]:
         """The transaction's own state of the partitions of some rows, those that do not exist among them."""
         known = lookup.existing(self.snapshot, self.metadata, [(self.spec, part.key, part.values) for part in parts])
+        fresh = [part for part in parts if (self.spec.id, part.key) not in known]
+        names = lookup.identifiers(self.manifest, self.snapshot, self.metadata, fresh) if fresh else {}
         works = []
         for part in parts:
-            identifier = lookup.identifier(self.metadata, part.key)
             item = known.get((self.spec.id, part.key))
             if item is not None:
                 works.append(self.work_on(item))
                 works[-1].values = part.values
                 continue
+            identifier = names[part.key]
             if identifier not in self.works:
                 self.works[identifier] = self._new_work(identifier, part)
             works.append(self.works[identifier])

@@ -13,7 +13,7 @@ from lancepart.errors import (
     InvalidInputError,
     TableAlreadyExistsError,
 )
-from lancepart.format.names import LAST_FIELD, OWN, READ_VERSION, partition_column
+from lancepart.format.names import FORMAT, LAST_FIELD, OWN, READ_VERSION, partition_column
 from lancepart.layout.fieldids import highest_field_id
 from lancepart.layout.hive import is_hive
 from lancepart.layout.layouts import layout_of
@@ -146,12 +146,13 @@ def new_salt() -> str:
 
 
 def _difference(present: Mapping[str, str], before: TableMetadata, after: TableMetadata) -> Mapping[str, str]:
-    """The properties to write: what changes, and of our own also what the table lacks."""
+    """The properties to write: what changes, and of our own also what the table lacks; its format stays what it is."""
     old = before.to_properties()
+    known = {**present, FORMAT: old[FORMAT]} if FORMAT in present else present
     return {
         key: value
         for key, value in after.to_properties().items()
-        if old.get(key) != value or (key.startswith(OWN) and present.get(key) != value)
+        if old.get(key) != value or (key.startswith(OWN) and known.get(key) != value)
     }
 
 

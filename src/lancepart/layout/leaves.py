@@ -71,13 +71,15 @@ def manifest_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata
     facts = [leaf_facts(told) for told in _details(rows)]
     versions = read_versions(snapshot, rows, facts) if metadata.transactions == STRONG else {}
     columns = [rows.column(name) for name in names_of(spec)]
+    keys = list(zip(*map(value_keys, columns), strict=True)) if columns else [()] * rows.num_rows
+    texts = list(zip(*map(value_texts, columns), strict=True)) if columns else [()] * rows.num_rows
     leaves = []
     for object_id, location, (_, _, stats), key, own in zip(
         rows.column("object_id").to_pylist(),
         rows.column("location").to_pylist(),
         facts,
-        zip(*map(value_keys, columns), strict=True),
-        zip(*map(value_texts, columns), strict=True),
+        keys,
+        texts,
         strict=True,
     ):
         if location is None:

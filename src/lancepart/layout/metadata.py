@@ -162,13 +162,17 @@ def _refuse_newer(properties: Mapping[str, str]) -> None:
         raise UnsupportedOperationError(f"the table needs {needs}, which this lancepart lacks: upgrade lancepart")
 
 
-def requiring(properties: Mapping[str, str], feature: str) -> str | None:
-    """The format's entry with one more feature that clients must know; ``None`` if it is required already."""
+def requiring(properties: Mapping[str, str], feature: str) -> dict[str, str]:
+    """The properties by which clients must know one more feature; none if it is required already.
+
+    A table of another client stays known as one.
+    """
     given = json.loads(properties.get(FORMAT, "{}"))
     features = {*given.get("features", ()), feature}
     if FORMAT in properties and feature in given.get("features", ()):
-        return None
-    return json.dumps({**given, "version": given.get("version", FORMAT_VERSION), "features": sorted(features)})
+        return {}
+    spelled = json.dumps({**given, "version": given.get("version", FORMAT_VERSION), "features": sorted(features)})
+    return {FORMAT: spelled, **({} if FORMAT in properties else {ORIGIN: FOREIGN})}
 
 
 def _schema(properties: Mapping[str, str]) -> Any:

@@ -16,7 +16,6 @@ from typing import Any
 from lancepart.commit import rows
 from lancepart.commit.floors import Floor
 from lancepart.errors import ConcurrentModificationError
-from lancepart.format.names import FORMAT
 from lancepart.format.rows import dump_metadata
 from lancepart.layout.metadata import FLOORS, TableMetadata, requiring
 from lancepart.maintain import sweep
@@ -65,9 +64,9 @@ class Collecting:
 
     def protect(self, found: Sequence[Found]) -> list[Found]:
         """Write the floors of what is to be collected, so that no writer publishes it; what could get none is left."""
-        text = requiring(self.manifest.snapshot().properties, FLOORS) if found else None
-        if text is not None:
-            self.manifest.set_properties({FORMAT: text})
+        needed = requiring(self.manifest.snapshot().properties, FLOORS) if found else {}
+        if needed:
+            self.manifest.set_properties(needed)
         owners: dict[str, set[str]] = defaultdict(set)
         for location, owner in self.before.owners.items():
             owners[location].add(owner)

@@ -32,13 +32,13 @@ def route(rows: Any, schema: Any, spec: PartitionSpec) -> Iterator[Part]:
     if rows.num_rows == 0:
         return
     values = partition_values(rows, schema, spec)
-    codes, first = _codes(values)
+    codes, first = _codes(values, rows.num_rows)
     order = np.argsort(codes, kind="stable")
     ordered = codes[order]
     bounds = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
     ends = np.append(bounds[1:], len(order))
     distinct = [array.take(pa.array(first)) for array in values]
-    keys = list(zip(*map(value_keys, distinct), strict=True))
+    keys = _keys(distinct, len(first))
     in_order = rows if len(bounds) == 1 else rows.take(pa.array(order))
     fresh = any("struct<" in str(field.type) for field in rows.schema)
     for start, end in zip(bounds.tolist(), ends.tolist(), strict=True):
@@ -53,16 +53,16 @@ def route(rows: Any, schema: Any, spec: PartitionSpec) -> Iterator[Part]:
 def in_partitions(rows: Any, schema: Any, spec: PartitionSpec, keys: Set[tuple[str, ...]]) -> Any:
     """Which rows belong to one of some partitions."""
     values = partition_values(rows, schema, spec)
-    codes, first = _codes(values)
-    distinct = zip(*(value_keys(array.take(pa.array(first))) for array in values), strict=True)
+    codes, first = _codes(values, rows.num_rows)
+    distinct = _keys([array.take(pa.array(first)) for array in values], len(first))
     return np.array([key in keys for key in distinct], dtype=bool)[codes]
 
 
 def places(rows: Any, schema: Any, spec: PartitionSpec) -> Any:
     """A number for each row that is the same wherever rows of one partition are met; others may share it."""
     values = partition_values(rows, schema, spec)
-    codes, first = _codes(values)
-    keys = zip(*(value_keys(array.take(pa.array(first))) for array in values), strict=True)
+    codes, first = _codes(values, rows.num_rows)
+    keys = _keys([array.take(pa.array(first)) for array in values], len(first))
     numbers = [crc32("\0".join(key).encode()) & 0x7FFFFFFF for key in keys]
     return np.array(numbers, dtype=np.int64)[codes]
 
@@ -85,11 +85,18 @@ def partition_values(rows: Any, schema: Any, spec: PartitionSpec) -> list[Any]:
     return arrays
 
 
-def _codes(values: list[Any]) -> tuple[Any, Any]:
+def _keys(distinct: list[Any], count: int) -> list[tuple[str, ...]]:
+    """The keys of some partitions; without partition fields there is one, and it has no values."""
+    return list(zip(*map(value_keys, distinct), strict=True)) if distinct else [()] * count
+
+
+def _codes(values: list[Any], count: int) -> tuple[Any, Any]:
     """A number for each row, the same for the same partition, and a row that has each number.
 
     Small numbers are held in 16 bits, for which numpy's stable sort is linear.
     """
+    if not values:
+        return np.zeros(count, dtype=np.uint16), np.zeros(min(count, 1), dtype=np.int64)
     encoded = values[0].dictionary_encode(null_encoding="encode")
     for array in values[1:]:
         own = array.dictionary_encode(null_encoding="encode")

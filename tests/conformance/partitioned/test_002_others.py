@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -103,3 +105,78 @@ def test_deletions_that_another_client_published_are_changes(theirs: lp.Partitio
     assert ids(lp.open_table(theirs.root)) == [2, 3]
     found = theirs.changes(since).to_pylist()
     assert found == [{"id": 1, "k": "a", "_change": "delete"}]
+
+
+def manifest_rows(root: str, where: str) -> list[dict[str, Any]]:
+    found = lance.dataset(f"{root}/__manifest").to_table(filter=where).to_pylist()
+    return sorted(found, key=lambda row: row["object_id"])
+
+
+def test_namespaces_that_another_client_made_are_used_again(tmp_path: Path) -> None:
+    columns = [column("id", pa.int64(), 0), column("k", pa.string(), 1)]
+    fields = [
+        partition_field("k", [1], {"type": "identity"}, pa.string()),
+        partition_field("b", [0], {"type": "truncate", "width": 10}, pa.int64()),
+    ]
+    leaf = Leaf(values={"k": "a", "b": 0}, rows=rows(1, 2), name="a")
+    make(str(tmp_path), columns, fields, [leaf], results=[pa.string(), pa.int64()])
+
+    for _ in range(2):
+        table = lp.open_table(tmp_path)
+        table.append(pa.concat_tables([rows(3, 13, 23), rows(14, k="z")]))
+
+    found = manifest_rows(str(tmp_path), "object_type = 'namespace' AND partition_field_k = 'a'")
+    assert len({row["object_id"].split("$")[1] for row in found}) == 1
+    values = [(row["partition_field_k"], row["partition_field_b"]) for row in found]
+    assert sorted(values, key=str) == [("a", 0), ("a", 10), ("a", 20), ("a", None)]
+    tables = manifest_rows(str(tmp_path), "object_type = 'table'")
+    assert len(tables) == 4
+    assert sum(row["object_id"].startswith("v1$a000000000000000$") for row in tables) == 3
+    assert ids(table) == [1, 2, 3, 3, 13, 13, 14, 14, 23, 23]
+
+
+def test_a_namespace_without_a_leaf_takes_the_new_one(theirs: lp.PartitionedTable) -> None:
+    handle = lance.dataset(f"{theirs.root}/__manifest")
+    handle.delete("object_type IN ('table', 'table_version')")
+
+    theirs.append(rows(7))
+
+    assert [row["object_id"] for row in manifest_rows(theirs.root, "object_type = 'table'")] == [LEAF]
+    assert ids(theirs) == [7]
+
+
+def test_names_in_a_table_without_a_salt_are_no_other_tables(tmp_path: Path) -> None:
+    names = set()
+    for number in range(2):
+        root = tmp_path / str(number)
+        columns = [column("id", pa.int64(), 0), column("k", pa.string(), 1)]
+        fields = [partition_field("k", [1], {"type": "identity"}, pa.string())]
+        make(str(root), columns, fields, [], results=[pa.string()])
+        lp.open_table(root).append(rows(1))
+        lp.open_table(root).append(rows(2, k="b"))
+        names |= {row["object_id"] for row in manifest_rows(str(root), "object_type = 'table'")}
+    assert len(names) == 4
+
+
+def test_a_table_stays_known_as_another_clients(theirs: lp.PartitionedTable) -> None:
+    theirs.append(rows(3, k="b"))
+    theirs.add_column(pa.field("x", pa.string()))
+    theirs.maintenance.remove_orphans(timedelta(0))
+
+    properties = lance.dataset(f"{theirs.root}/__manifest").metadata
+    assert properties["lancepart.origin"] == "foreign"
+    assert "lancepart.format" in properties
+    assert lp.create_table(f"{theirs.root}/own", SCHEMA, ["k"])
+    assert "lancepart.origin" not in lance.dataset(f"{theirs.root}/own/__manifest").metadata
+
+
+def test_a_spec_without_fields_has_one_leaf(tmp_path: Path) -> None:
+    columns = [column("id", pa.int64(), 0), column("k", pa.string(), 1)]
+    make(str(tmp_path), columns, [], [Leaf(values={}, rows=rows(1, 2), name="a")], results=[])
+
+    table = lp.open_table(tmp_path)
+
+    assert ids(table) == [1, 2]
+    assert table.scan("id = 2").count() == 1
+    table.append(rows(3, k="z"))
+    assert ids(table) == [1, 2, 3]

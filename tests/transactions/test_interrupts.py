@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -11,8 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import typer
 
 from lancepart.commit.work import Work
+from lancepart.spark import jobs
 from lancepart.storage import leafdata
 from lancepart.storage import manifest as manifests
 from lancepart.storage.translate import ConflictError
@@ -156,3 +159,15 @@ def test_in_weak_mode_an_interrupt_tells_what_was_written(local: Place, monkeypa
     monkeypatch.setattr(Work, "append", halfway)
     with pytest.raises(KeyboardInterrupt, match="partitions written so far: v1"):
         table.append(data([(3, "A", 3), (4, "B", 4)]))
+
+
+def test_a_job_that_is_interrupted_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Command:
+        def main(self, *given: Any, **options: Any) -> None:
+            raise typer.Abort from KeyboardInterrupt()
+
+    monkeypatch.setattr(jobs.typer.main, "get_command", lambda app: Command())
+    with pytest.raises(SystemExit) as ended:
+        jobs.main(["compact"])
+    assert ended.value.code == 130
+    assert json.loads(capsys.readouterr().out) == {"job": "compact", "ok": False, "error": "interrupted"}

@@ -15,6 +15,9 @@ from lancepart.commit.perform import perform
 from lancepart.errors import CommitConflictError, InvalidInputError, UnsupportedOperationError
 from lancepart.maintain import collect
 from lancepart.storage.manifest import Manifest
+from lancepart.storage.rows import Change
+from lancepart.storage.translate import ConflictError
+from lancepart.table import PartitionedTable
 from tests.support.catalogs import Place
 from tests.transactions.tables import assert_whole, content, data, make, opened
 
@@ -163,3 +166,25 @@ def test_several_keys_of_one_commit_are_done_together(local: Place) -> None:
     with pytest.raises(CommitConflictError, match="not all"):
         perform(table._manifest, "append", lambda tx: tx.append(data([ROW])), once=Once(key="x", also=("file 2",)))
     assert content(table) == Counter([ROW])
+
+
+def test_a_commit_whose_answer_is_lost_is_found_although_others_wrote_the_fence_since(local: Place) -> None:
+    """The first commit inserts the fence's row, which the next one changes."""
+    table = make(local)
+    table._manifest.transact(lambda snapshot, retry: (Change(deletes=("v1",)), None))
+
+    class Unheard(Manifest):
+        lost = False
+
+        def publish(self, snapshot: Any, change: Any) -> int:
+            version = super().publish(snapshot, change)
+            if not self.lost:
+                self.lost = True
+                opened(local).append(data([(2, "B", 2)]))
+                raise ConflictError("the answer got lost")
+            return version
+
+    PartitionedTable(Unheard(table._manifest.root)).append(data([(1, "A", 1)]))
+
+    assert content(table) == Counter([(1, "A", 1), (2, "B", 2)])
+    assert_whole(table)

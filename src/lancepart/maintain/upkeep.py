@@ -195,6 +195,7 @@ def rollback(manifest: Manifest, version: Any) -> int | None:
     target = history.required(manifest, version)
     transaction.needs = target.version
     then = {item.object_id: item for item in _leaves_at(transaction, target)}
+    still: list[tuple[Work, Leaf, Leaf]] = []
     for item in transaction.plan(None).leaves:
         past = then.get(item.object_id)
         if past is None or past.location != item.location:
@@ -203,7 +204,8 @@ def rollback(manifest: Manifest, version: Any) -> int | None:
             continue
         del then[item.object_id]
         if past.read_version != item.read_version and past.read_version is not None:
-            _go_back(transaction.work_on(item), item, past)
+            still.append((transaction.work_on(item), item, past))
+    transaction.over(still, lambda found: _go_back(*found))
     for past in then.values():
         if past.stats is None or past.stats.rows:
             _copy(transaction, past)

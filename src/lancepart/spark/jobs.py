@@ -28,6 +28,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 _UNDER_SUBMIT = "PYSPARK_GATEWAY_PORT"
 _CONFIG = "--config"
 _FAILED = 1
+_INTERRUPTED = 130
 
 Root = Annotated[str, typer.Option(help="where the table is")]
 Master = Annotated[str | None, typer.Option(help="Spark's master; under spark-submit the one given there")]
@@ -216,11 +217,14 @@ def run_upgrade(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a job; it ends the process with 0, with 1 for a job that failed, or with 2 for one that was asked wrongly."""
+    """Run a job; it ends the process with 0, 1 if it failed, 2 if it was asked wrongly, 130 if it was interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         given, defaults = configured(given)
         code = typer.main.get_command(app).main(given, standalone_mode=False, default_map=defaults)
+    except typer.Abort:
+        print(json.dumps({"job": given[0] if given else None, "ok": False, "error": "interrupted"}), flush=True)
+        sys.exit(_INTERRUPTED)
     except Exception as error:
         if isinstance(code := getattr(error, "exit_code", None), int):
             error.show() if hasattr(error, "show") else None

@@ -13,7 +13,7 @@ import lance
 import pyarrow as pa
 
 from lancepart.errors import ConcurrentModificationError, InternalError, InvalidTableStateError, LanceNamespaceError
-from lancepart.format.names import REQUIRED_COLUMNS
+from lancepart.format.names import REQUIRED_COLUMNS, TABLE_VERSION
 from lancepart.format.rows import CREATED_AT, PRIMARY_KEY, PRIMARY_KEY_POSITION, SCHEMA
 from lancepart.storage import upkeep
 from lancepart.storage.dataset import create_dataset
@@ -295,16 +295,16 @@ class Manifest:
     def _landed(self, change: Change) -> int:
         """A version at which a change reported as lost is there all the same, or 0.
 
-        A retried request can meet its own success.
+        A retried request can meet its own success. If it records versions one of them tells, since all rows come at
+        once, and others do not change those; they may have changed the fence since.
         """
-        if not change.inserts:
+        recorded = [row for row in change.inserts if row.object_type == TABLE_VERSION]
+        decisive = recorded[:1] or change.inserts
+        if not decisive:
             return 0
         snapshot = self.snapshot()
-        first = change.inserts[0]
-        if not first.is_same(snapshot.row(first.object_id)):
-            return 0
-        found = snapshot.rows(row.object_id for row in change.inserts)
-        return snapshot.version if all(row.is_same(found.get(row.object_id)) for row in change.inserts) else 0
+        found = snapshot.rows(row.object_id for row in decisive)
+        return snapshot.version if all(row.is_same(found.get(row.object_id)) for row in decisive) else 0
 
 
 def _refuse_doubles(change: Change) -> None:

@@ -26,7 +26,7 @@ from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.write.conform import is_rereadable, rereadable
-from lancepart.write.elsewhere import is_spark, spark_frames
+from lancepart.write.elsewhere import check_distribution, is_spark, spark_frames
 
 if TYPE_CHECKING:
     from lancepart.catalog import DirectoryNamespace
@@ -203,6 +203,7 @@ class PartitionedTable:
         Of all calls with one ``idempotency_key``, whatever they do, only one commits. A Spark DataFrame is written by
         the executors: ``distribution`` says whether its rows are brought together by partition first.
         """
+        check_distribution(distribution)
         if self._is_for_executors(data):
             return self._on_spark(data, staged.APPEND, idempotency_key, distribution)
         return self._perform("append", lambda tx: tx.append(data), idempotency_key, again=is_rereadable(data))
@@ -216,6 +217,7 @@ class PartitionedTable:
         distribution: str = "auto",
     ) -> int | None:
         """Replace exactly the partitions that the data touches or, with ``where``, exactly the rows that match it."""
+        check_distribution(distribution)
         if self._is_for_executors(data):
             mode = staged.OVERWRITE if where is None else staged.WHERE
             return self._on_spark(data, mode, idempotency_key, distribution, where=where)
@@ -235,8 +237,9 @@ class PartitionedTable:
     def upsert(
         self, data: Any, on: Sequence[str], *, idempotency_key: str | None = None, distribution: str = "auto"
     ) -> int | None:
-        """Replace the rows that have the same key, and add the others."""
-        if self._is_for_executors(data):
+        """Replace the rows that have the same key, in the columns that the data names, and add the others."""
+        check_distribution(distribution)
+        if self._is_for_executors(data) and not self._completed_here(data):
             return self._on_spark(data, staged.UPSERT, idempotency_key, distribution, on=on)
         kept = rereadable(data)
         return self._perform("upsert", lambda tx: tx.upsert(kept, on), idempotency_key)
@@ -252,12 +255,19 @@ class PartitionedTable:
         """Whether Spark's executors write the data; into a Hive-style tree the driver does, leaf by leaf."""
         return is_spark(data) and not isinstance(self._manifest, TreeManifest)
 
+    def _completed_here(self, data: Any) -> bool:
+        """Whether rows lack columns of a table without snapshots, so that no executor could say what these held."""
+        metadata = self.metadata
+        return metadata.transactions != STRONG and bool(staged.unnamed_columns(metadata, data.columns))
+
     def _on_spark(self, data: Any, mode: str, key: str | None, distribution: str, **options: Any) -> int | None:
         self._refuse_past()
         once = None if key is None else Once(key=key)
-        job = staged.plan(self._manifest, mode=mode, once=once, **options)
-        reports = [] if job.done else spark_frames().stage(job, data, self.schema, distribution)
-        return staged.commit(self._manifest, job, reports)
+        frames = spark_frames()
+        version: int | None = frames.write(
+            self._manifest, data, self.schema, distribution, mode=mode, once=once, **options
+        )
+        return version
 
     def _perform(
         self, operation: str, action: Callable[[Transaction | HiveWrite], None], key: str | None, *, again: bool = True

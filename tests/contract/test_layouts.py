@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
+import lancepart as lp
+from tests.contract.changes import Changes
 from tests.contract.reads import Reads
+from tests.contract.table import START, Contract, dicts
+from tests.contract.writes import Writes
 from tests.support.catalogs import Place
 
 
@@ -24,6 +28,18 @@ class Draft:
 
 class Hive:
     layout = "hive"
+
+
+class Some(Contract):
+    """One way through most verbs, for stores where each costs."""
+
+    def test_a_table_is_written_changed_and_read(self, table: lp.PartitionedTable) -> None:
+        table.upsert([{"id": 1, "n": 11}, {"id": 6, "country": "US"}], on=["id"])
+        table.update({"country": "'JP'"}, "id = 3")
+        table.delete("id = 2")
+        table.overwrite(dicts([(9, None, 9, None)]))
+        self.check(table, [(1, "US", 11, "a"), (6, "US", None, None), (3, "JP", 30, "c"), START[4], (9, None, 9, None)])
+        assert table.join(table, on=["country"]).to_arrow().num_rows == 6
 
 
 class OnS3:
@@ -45,4 +61,52 @@ class TestReadsDraft(Draft, Reads):
 
 
 class TestReadsHive(Hive, Reads):
+    pass
+
+
+class TestWritesStrong(Strong, Writes):
+    pass
+
+
+class TestWritesWeak(Weak, Writes):
+    pass
+
+
+class TestWritesDraft(Draft, Writes):
+    pass
+
+
+class TestWritesHive(Hive, Writes):
+    pass
+
+
+class TestChangesStrong(Strong, Changes):
+    pass
+
+
+class TestChangesWeak(Weak, Changes):
+    pass
+
+
+class TestChangesDraft(Draft, Changes):
+    pass
+
+
+class TestChangesHive(Hive, Changes):
+    pass
+
+
+class TestS3Strong(OnS3, Strong, Some):
+    pass
+
+
+class TestS3Weak(OnS3, Weak, Some):
+    pass
+
+
+class TestS3Draft(OnS3, Draft, Some):
+    pass
+
+
+class TestS3Hive(OnS3, Hive, Some):
     pass

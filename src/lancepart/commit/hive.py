@@ -7,23 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from lancepart.commit import upserts
 from lancepart.commit.hiveleaves import Leaves
 from lancepart.commit.keys import KeyIndex
-from lancepart.commit.verbs import key_filter, set_columns
-from lancepart.errors import (
-    InvalidInputError,
-    LanceNamespaceError,
-    TableColumnNotFoundError,
-    UnsupportedOperationError,
-)
+from lancepart.commit.verbs import check_values, set_columns, written_filter
+from lancepart.errors import InvalidInputError, LanceNamespaceError, UnsupportedOperationError
 from lancepart.layout.hivetree import TreeManifest
 from lancepart.layout.layouts import layout_of
 from lancepart.layout.leaves import Leaf
 from lancepart.model.filtering import matching_rows
-from lancepart.model.parse import parse
 from lancepart.model.predicate import Predicate
 from lancepart.plan import planner
 from lancepart.read import leaf as reading
@@ -92,9 +86,7 @@ class HiveWrite:
 
     def update(self, values: Mapping[str, str], where: str | None) -> None:
         """Set columns to SQL expressions in the rows that match; a row whose leaf changes moves."""
-        self._known(values)
-        if not values:
-            raise InvalidInputError("update needs at least one column to set")
+        check_values(values, self.metadata.schema)
         predicate = None if where is None else self._filter(where)
         doomed, changed = [], []
         for item in self._plan(predicate):
@@ -110,34 +102,21 @@ class HiveWrite:
 
     def upsert(self, data: Any, on: Sequence[str]) -> None:
         """Replace the rows that have the same key, and add the others: the new ones first, so that none is lost."""
-        if isinstance(on, str) or not on:
-            raise InvalidInputError("on is a list of the columns that make the key")
-        self._known(on)
-        chunks = list(batches(data, self.metadata.plain_schema))
-        if not chunks:
+        schema = self.metadata.plain_schema
+        upserts.check_key(schema, on)
+        rows = upserts.gathered(data, schema, on)
+        if rows is None:
             return
-        rows = pa.concat_tables(chunks)
-        index = KeyIndex.of(rows.select(list(on)))
-        doomed = []
-        for item in self._plan(key_filter(rows, on)):
-            found = [
-                batch.column(ADDRESS).to_numpy()[index.contains(pa.Table.from_batches([batch]).select(list(on)))]
-                for batch in reading.with_addresses(self._task(item, None, on))
-            ]
-            doomed.append((item, np.concatenate(found) if found else np.array([], dtype=np.uint64)))
-        self._add(self._routed(rows))
-        self._remove(doomed)
-
-    def _known(self, names: Any) -> None:
-        unknown = [name for name in names if name not in self.metadata.schema.names]
-        if unknown:
-            known = ", ".join(self.metadata.schema.names)
-            raise TableColumnNotFoundError(f"there is no column {unknown[0]!r}: the table has {known}")
+        keys = rows.table.select(list(on))
+        leaves, index = self._plan(upserts.key_filter(keys, on)), KeyIndex.of(keys)
+        matches = upserts.find(
+            leaves, lambda item, columns: self._task(item, None, columns), index, on, list(rows.unnamed)
+        )
+        self._add(self._routed(upserts.completed(rows, matches, on)))
+        self._remove(matches.addresses)
 
     def _filter(self, where: str) -> Predicate:
-        if not isinstance(where, str) or not where.strip():
-            raise InvalidInputError("the filter is empty: write 'true' to mean all rows")
-        return parse(where, self.metadata.plain_schema)
+        return written_filter(where, self.metadata.plain_schema)
 
     def _plan(self, predicate: Predicate | None) -> tuple[Leaf, ...]:
         return planner.plan(self.snapshot, self.metadata, predicate).leaves

@@ -32,8 +32,8 @@ class Job:
 
     ``overwrite`` replaces the partitions that the rows touch, ``replace`` the whole table, ``where`` the rows that a
     filter matches, ``upsert`` those that have one of the rows' keys, and ``rows`` those at places that tasks report,
-    found by reading with the filter, so that it can't be done again on a newer snapshot. ``name`` is its name in the
-    history.
+    found by reading with the filter, so that it can't be done again on a newer snapshot. Neither can an upsert of rows
+    that name only some columns, which is ``partial``: its tasks read the others. ``name`` is its name in the history.
     """
 
     root: Root
@@ -44,6 +44,7 @@ class Job:
     once: Once | None = None
     done: bool = False
     name: str | None = None
+    partial: bool = False
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @property
@@ -93,7 +94,8 @@ def adopt(transaction: Transaction, job: Job, reports: Sequence[Report]) -> None
         transaction.plan(verbs.filter_of(transaction, job.where), binding=transaction.all_specs)
         _remove(transaction, reports)
     elif job.mode == UPSERT and (keys := [report.keys for report in reports if report.keys is not None]):
-        index, works = verbs.remove_keys(transaction, pa.concat_tables(keys))
+        index, matches = verbs.find_keys(transaction, pa.concat_tables(keys))
+        works = verbs.remove(transaction, matches)
     targets = transaction.work_for([parts[0] for parts in groups.values()])
     if job.mode == OVERWRITE:
         verbs.replace_all(transaction, targets)

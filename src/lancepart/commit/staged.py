@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from lancepart.commit import verbs
+from lancepart.commit import upserts, verbs
 from lancepart.commit.floors import CollectedError
 from lancepart.commit.once import Once
 from lancepart.commit.parts import APPEND, MODES, OVERWRITE, REPLACE, ROWS, UPSERT, WHERE, Job, Part, Report, adopt
 from lancepart.commit.transaction import Transaction
 from lancepart.commit.work import StaleReadError, Work
 from lancepart.errors import CommitConflictError, InvalidInputError
+from lancepart.layout.metadata import TableMetadata
 from lancepart.storage.manifest import RETRY_SECONDS, Manifest
 from lancepart.storage.translate import MissingError, UnreadableError
 from lancepart.storage.turns import Turn
-from lancepart.write.conform import batches
+from lancepart.write.conform import batches, partial_batches
 from lancepart.write.route import route
 
 
@@ -33,18 +34,24 @@ def plan(
     mode: str = APPEND,
     where: str | None = None,
     on: Sequence[str] = (),
+    columns: Collection[str] | None = None,
     once: Once | None = None,
     version: int | None = None,
     name: str | None = None,
 ) -> Job:
-    """Plan a write, on a snapshot if one is given, and refuse what can't be done before any task starts."""
+    """Plan a write, on a snapshot if one is given, and refuse what can't be done before any task starts.
+
+    ``columns`` are those that the rows of an upsert name, if not all.
+    """
     if mode not in MODES:
         raise InvalidInputError(f"mode is {mode!r}: use one of {', '.join(MODES)}")
     transaction = Transaction(manifest=manifest, operation=mode, once=once, version=version)
     if mode in (WHERE, ROWS):
         verbs.filter_of(transaction, where)
+    unnamed = unnamed_columns(transaction.metadata, columns)
     if mode == UPSERT:
-        verbs.check_key(transaction, on)
+        upserts.check_key(transaction.metadata.plain_schema, on)
+        upserts.require_key(on, unnamed)
     done = once is not None and once.is_done(transaction.snapshot)
     return Job(
         root=manifest.root,
@@ -55,7 +62,13 @@ def plan(
         once=once,
         done=done,
         name=name,
+        partial=mode == UPSERT and bool(unnamed),
     )
+
+
+def unnamed_columns(metadata: TableMetadata, columns: Collection[str] | None) -> frozenset[str]:
+    """The columns of a table that rows do not name."""
+    return frozenset() if columns is None else frozenset(metadata.schema.names) - frozenset(columns)
 
 
 def write(job: Job, data: Any) -> Report:
@@ -67,7 +80,7 @@ def write(job: Job, data: Any) -> Report:
     predicate = verbs.filter_of(transaction, job.where) if job.mode == WHERE else None
     found: list[Part] = []
     keys, rows = [], 0
-    for chunk in batches(data, metadata.plain_schema):
+    for chunk in _chunks(job, transaction, data):
         if predicate is not None:
             verbs.matching(chunk, predicate, str(job.where))
         rows += chunk.num_rows
@@ -80,6 +93,18 @@ def write(job: Job, data: Any) -> Report:
         )
         found += staged
     return Report(parts=tuple(found), keys=pa.concat_tables(keys) if keys else None, rows=rows)
+
+
+def _chunks(job: Job, transaction: Transaction, data: Any) -> Iterator[Any]:
+    """The rows of a task; those of a partial upsert are completed by what the table holds at the job's snapshot."""
+    schema = transaction.metadata.plain_schema
+    if not job.partial:
+        yield from batches(data, schema)
+        return
+    for rows in partial_batches(data, schema):
+        upserts.require_key(job.on, rows.unnamed)
+        _, matches = verbs.find_keys(transaction, rows.table.select(list(job.on)), keep=list(rows.unnamed))
+        yield upserts.completed(rows, matches, job.on)
 
 
 def _staged(job: Job, work: Work, rows: Any, part: Any) -> Part:
@@ -120,7 +145,7 @@ def _committed(manifest: Manifest, job: Job, written: Sequence[Report], turn: Tu
             if job.mode == ROWS:
                 told = f"{job.operation}: {error}; nothing was changed, so run it again"
                 raise CommitConflictError(told, partitions=error.partitions) from None
-            fatal = isinstance(error, CollectedError) or not isinstance(error, StaleReadError)
+            fatal = job.partial or isinstance(error, CollectedError) or not isinstance(error, StaleReadError)
             if fatal or time.monotonic() > deadline:
                 raise
             version = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from lancepart.commit import lookup, rows, verbs
+from lancepart.commit import lookup, rows, upserts, verbs
 from lancepart.commit.floors import CollectedError, Floor, collected, refuse_collected
 from lancepart.commit.once import AlreadyDoneError, Once
 from lancepart.commit.parts import APPEND, OVERWRITE, UPSERT, WHERE, Job, adopt
@@ -36,6 +36,7 @@ from lancepart.storage.manifest import Manifest
 from lancepart.storage.rows import Change
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import UnreadableError
+from lancepart.write.conform import named
 from lancepart.write.elsewhere import is_spark, spark_frames
 
 SNAPSHOT, SERIALIZABLE = "snapshot", "serializable"
@@ -153,13 +154,25 @@ class Transaction:
                 verbs.upsert(self, data, on)
 
     def _adopted(self, mode: str, data: Any, *, where: str | None = None, on: Sequence[str] = ()) -> bool:
-        """Whether the data is Spark's, whose executors then write it."""
+        """Whether the data is Spark's, whose executors then write it, unless they would need the transaction's rows."""
         if not is_spark(data):
             return False
+        partial = False
         if mode == UPSERT:
-            verbs.check_key(self, on)
+            upserts.check_key(self.metadata.plain_schema, on)
+            unnamed = frozenset(self.metadata.schema.names) - named(data, self.metadata.plain_schema)
+            upserts.require_key(on, unnamed)
+            partial = bool(unnamed)
+        if partial and (self.weak or self.works):
+            return False
         job = Job(
-            root=self.manifest.root, version=self.snapshot.version, mode=mode, where=where, on=tuple(on), id=self.id
+            root=self.manifest.root,
+            version=self.snapshot.version,
+            mode=mode,
+            where=where,
+            on=tuple(on),
+            partial=partial,
+            id=self.id,
         )
         adopt(self, job, spark_frames().stage(job, data, self.metadata.plain_schema))
         return True

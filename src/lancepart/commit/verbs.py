@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from datafusion import SessionContext
 
+from lancepart.commit import upserts
 from lancepart.commit.keys import KeyIndex
+from lancepart.commit.upserts import Matches
 from lancepart.commit.work import Work
 from lancepart.errors import (
     InvalidInputError,
@@ -20,16 +22,14 @@ from lancepart.errors import (
 )
 from lancepart.model.filtering import matching_rows
 from lancepart.model.parse import parse
-from lancepart.model.predicate import And, In, Predicate
+from lancepart.model.predicate import Predicate
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import ADDRESS
-from lancepart.write.conform import batches, fit
+from lancepart.write.conform import batches, fit, refuse_nulls
 from lancepart.write.route import Part, in_partitions, route
 
 if TYPE_CHECKING:
     from lancepart.commit.transaction import Transaction
-
-_MOST_KEYS = 1_000
 
 
 def append(transaction: Transaction, data: Any) -> int:
@@ -49,17 +49,22 @@ def add(transaction: Transaction, parts: Sequence[Part]) -> list[Work]:
 
 
 def delete(transaction: Transaction, where: str) -> None:
-    """Remove the rows that match."""
-    transaction.delete_matching(filter_of(transaction, where))
+    """Remove the rows that match a filter, which must be written out."""
+    transaction.delete_matching(written_filter(where, transaction.metadata.plain_schema))
 
 
 def filter_of(transaction: Transaction, where: str | None) -> Predicate | None:
-    """A filter as a tree."""
-    if where is None:
-        return None
-    if not isinstance(where, str) or not where.strip():
+    """A filter as a tree; None is none."""
+    return None if where is None else written_filter(where, transaction.metadata.plain_schema)
+
+
+def written_filter(where: str, schema: Any) -> Predicate:
+    """A filter as a tree; nothing at all is not taken to mean all rows."""
+    if not isinstance(where, str):
+        raise InvalidInputError(f"the filter is {where!r}: give SQL as text, and 'true' to mean all rows")
+    if not where.strip():
         raise InvalidInputError("the filter is empty: write 'true' to mean all rows")
-    return parse(where, transaction.metadata.plain_schema)
+    return parse(where, schema)
 
 
 def overwrite(transaction: Transaction, data: Any, where: str | None) -> None:
@@ -131,12 +136,7 @@ def matching(chunk: Any, predicate: Predicate, where: str) -> Any:
 def update(transaction: Transaction, values: Mapping[str, str], where: str | None) -> None:
     """Set columns in the rows that match; a row whose partition changes moves."""
     metadata = transaction.metadata
-    unknown = [name for name in values if name not in metadata.schema.names]
-    if unknown:
-        known = ", ".join(metadata.schema.names)
-        raise TableColumnNotFoundError(f"there is no column {unknown[0]!r}: the table has {known}")
-    if not values:
-        raise InvalidInputError("update needs at least one column to set")
+    check_values(values, metadata.schema)
     predicate = filter_of(transaction, where)
     planned = transaction.plan(predicate)
     doomed, changed = [], []
@@ -151,6 +151,18 @@ def update(transaction: Transaction, values: Mapping[str, str], where: str | Non
         transaction.work_on(item).delete(addresses)
     for parts in changed:
         add(transaction, parts)
+
+
+def check_values(values: Mapping[str, str], schema: Any) -> None:
+    """Refuse columns that are not there, and values that are not SQL."""
+    if not isinstance(values, Mapping) or not values:
+        raise InvalidInputError("update needs at least one column to set: give a dict of SQL expressions by column")
+    unknown = [name for name in values if name not in schema.names]
+    if unknown:
+        raise TableColumnNotFoundError(f"there is no column {unknown[0]!r}: the table has {', '.join(schema.names)}")
+    for name, value in values.items():
+        if not isinstance(value, str) or not value.strip():
+            raise InvalidInputError(f"column {name!r} is to be set to {value!r}: give SQL as text, such as 'n + 1'")
 
 
 def set_columns(rows: Any, values: Mapping[str, str], schema: Any) -> Any:
@@ -168,7 +180,9 @@ def set_columns(rows: Any, values: Mapping[str, str], schema: Any) -> Any:
         reraise_interrupt(error)
         text = str(error).split("\n")[0]
         raise InvalidInputError(f"the values to set are not understood: {text}") from None
-    return fit(pa.table(arrays, names=schema.names), schema)
+    found_rows = fit(pa.table(arrays, names=schema.names), schema)
+    refuse_nulls(found_rows)
+    return found_rows
 
 
 def _cast(array: Any, field: Any) -> Any:
@@ -183,43 +197,35 @@ def _quoted(name: str) -> str:
 
 
 def upsert(transaction: Transaction, data: Any, on: Sequence[str]) -> None:
-    """Replace the rows that have a key of the data's, and add its other rows."""
-    check_key(transaction, on)
-    chunks = list(batches(data, transaction.metadata.plain_schema))
-    if not chunks:
+    """Replace the rows that have a key of the data's, in the columns that it names, and add its other rows."""
+    schema = transaction.metadata.plain_schema
+    upserts.check_key(schema, on)
+    rows = upserts.gathered(data, schema, on)
+    if rows is None:
         return
-    rows = pa.concat_tables(chunks)
-    index, works = remove_keys(transaction, rows.select(list(on)))
-    parts = list(route(rows, transaction.metadata.schema, transaction.spec))
+    index, matches = find_keys(transaction, rows.table.select(list(on)), keep=list(rows.unnamed))
+    parts = list(route(upserts.completed(rows, matches, on), transaction.metadata.schema, transaction.spec))
+    works = remove(transaction, matches)
     guard_keys([*works, *add(transaction, parts)], on, index)
 
 
-def check_key(transaction: Transaction, on: Sequence[str]) -> None:
-    """Refuse a key that is no list of columns of the table."""
-    if isinstance(on, str) or not on:
-        raise InvalidInputError("on is a list of the columns that make the key")
-    unknown = [name for name in on if name not in transaction.metadata.schema.names]
-    if unknown:
-        raise TableColumnNotFoundError(f"there is no column {unknown[0]!r} to match on")
-
-
-def remove_keys(transaction: Transaction, keys: Any) -> tuple[KeyIndex, list[Work]]:
-    """Remove the rows that have one of some keys, which must not repeat; what is done to which partitions."""
+def find_keys(transaction: Transaction, keys: Any, *, keep: Sequence[str] = ()) -> tuple[KeyIndex, Matches]:
+    """Find the rows that have one of some keys, which must not repeat, and read the columns of theirs to keep."""
     on = keys.schema.names
     index = KeyIndex.of(keys)
     transaction.fenced = transaction.fenced or not _key_decides_partition(transaction, on)
-    planned = transaction.plan(key_filter(keys, on), binding=transaction.older_specs)
-    works = []
-    for item in planned.leaves:
-        doomed = [
-            batch.column(ADDRESS).to_numpy()[index.contains(pa.Table.from_batches([batch]).select(on))]
-            for batch in reading.with_addresses(transaction.task(item, None, on))
-        ]
-        addresses = np.concatenate(doomed) if doomed else np.array([], dtype=np.uint64)
-        if len(addresses):
-            works.append(transaction.work_on(item))
-            works[-1].delete(addresses)
-    return index, works
+    planned = transaction.plan(upserts.key_filter(keys, on), binding=transaction.older_specs)
+    return index, upserts.find(
+        planned.leaves, lambda item, columns: transaction.task(item, None, columns), index, on, keep
+    )
+
+
+def remove(transaction: Transaction, matches: Matches) -> list[Work]:
+    """Remove rows that were found; what is done to which partitions."""
+    works = [(transaction.work_on(item), addresses) for item, addresses in matches.addresses]
+    for work, addresses in works:
+        work.delete(addresses)
+    return [work for work, _ in works]
 
 
 def guard_keys(works: Iterable[Work], on: Sequence[str], index: KeyIndex) -> None:
@@ -239,14 +245,3 @@ def _key_decides_partition(transaction: Transaction, on: Sequence[str]) -> bool:
 def _sources(transaction: Transaction) -> list[Any]:
     columns = transaction.metadata.columns
     return [columns[number] for field in transaction.spec.fields for number in field.source_ids if number in columns]
-
-
-def key_filter(rows: Any, on: Sequence[str]) -> Predicate | None:
-    """What the keys imply for where they can stand, as far as they can be listed."""
-    tests: list[Predicate] = []
-    for name in on:
-        distinct = rows.column(name).combine_chunks().unique()
-        if len(distinct) <= _MOST_KEYS and not pa.types.is_nested(distinct.type):
-            values = tuple(distinct.drop_null())
-            tests.append(In(column=name, values=values, negated=False))
-    return None if not tests else tests[0] if len(tests) == 1 else And(operands=tuple(tests))

@@ -26,7 +26,13 @@ from lancepart.layout.metadata import (
     is_partitioned,
 )
 from lancepart.model.partition_by import parse_partition_by
-from lancepart.model.schema import assign_field_ids, check_column_names, max_field_id, schema_to_json
+from lancepart.model.schema import (
+    assign_field_ids,
+    check_column_names,
+    max_field_id,
+    refuse_empty_names,
+    schema_to_json,
+)
 from lancepart.model.spec import PartitionField, PartitionSpec, evolve
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.rows import NAMESPACE, Change, Row, now
@@ -59,10 +65,10 @@ def define(schema: pa.Schema, partition_by: Sequence[str | PartitionField], *, t
     if not len(schema):
         raise InvalidInputError("the schema has no columns")
     check_column_names(schema)
+    refuse_empty_names(schema)
     stored = pa.schema([as_stored(field) for field in schema], metadata=schema.metadata)
     schema_to_json(stored)
-    if not partition_by or isinstance(partition_by, str):
-        raise InvalidInputError('partition_by is a list of at least one field, for example ["year(ts)", "country"]')
+    check_partition_by(partition_by)
     numbered = assign_field_ids(stored)
     spec = PartitionSpec(id=1, fields=parse_partition_by(list(partition_by), numbered))
     _check_new(spec, numbered)
@@ -73,6 +79,16 @@ def define(schema: pa.Schema, partition_by: Sequence[str | PartitionField], *, t
         salt=new_salt(),
         last_field_id=max_field_id(numbered),
     )
+
+
+def check_partition_by(partition_by: Sequence[str | PartitionField]) -> None:
+    """Refuse what is no list of fields: a text has letters, a dict has values that would be lost, a set no order."""
+    listed = isinstance(partition_by, Sequence) and not isinstance(partition_by, str | bytes)
+    if not listed or not len(partition_by):
+        raise InvalidInputError(
+            'partition_by is a list of at least one field, for example ["year(ts)", "country"], '
+            f"and not {partition_by!r}"
+        )
 
 
 def refuse_taken(manifest: Manifest) -> None:
@@ -173,8 +189,7 @@ def _prepare_columns(manifest: Manifest, before: TableMetadata, after: TableMeta
 
 def new_spec(metadata: TableMetadata, partition_by: Sequence[str | PartitionField]) -> TableMetadata:
     """The definition with one more spec version; the same as the newest one changes nothing."""
-    if not partition_by or isinstance(partition_by, str):
-        raise InvalidInputError('partition_by is a list of at least one field, for example ["year(ts)", "country"]')
+    check_partition_by(partition_by)
     fields = parse_partition_by(list(partition_by), metadata.schema)
     spec = evolve(metadata.specs, fields)
     if spec.fields == metadata.spec.fields:

@@ -9,7 +9,15 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError, TableSchemaValidationError
 from lancepart.layout.metadata import TableMetadata, as_stored
-from lancepart.model.schema import COMMENT, assign_field_ids, check_column_names, field_id, max_field_id, schema_to_json
+from lancepart.model.schema import (
+    COMMENT,
+    assign_field_ids,
+    check_column_names,
+    field_id,
+    max_field_id,
+    refuse_empty_names,
+    schema_to_json,
+)
 from lancepart.model.spec import PartitionField
 from lancepart.model.transforms import Identity, Truncate
 
@@ -22,6 +30,7 @@ def add_column(metadata: TableMetadata, field: pa.Field) -> TableMetadata:
         raise InvalidInputError(f"column {field.name!r} must be nullable: rows written before have no value for it")
     if not field.name or field.name in metadata.schema.names:
         raise InvalidInputError(f"a new column can't be called {field.name!r}: that is {_fault(field.name)}")
+    refuse_empty_names(pa.schema([field]))
     single = assign_field_ids(pa.schema([as_stored(field)]), start=metadata.last_field_id + 1)
     schema_to_json(single)
     schema = pa.schema([*metadata.schema, single.field(0)], metadata=metadata.schema.metadata)

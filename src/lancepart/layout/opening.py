@@ -21,7 +21,7 @@ from lancepart.layout.hivetree import TreeManifest, is_bare_tree, namespace_prop
 from lancepart.layout.metadata import as_stored, is_partitioned
 from lancepart.model.ids import check_path, object_id
 from lancepart.model.partition_by import named_column, parse_partition_by
-from lancepart.model.schema import assign_field_ids, check_column_names
+from lancepart.model.schema import assign_field_ids, check_column_names, refuse_empty_names
 from lancepart.model.spec import PartitionField
 from lancepart.model.sqltext import arguments, closing, tokens
 from lancepart.storage.manifest import Manifest
@@ -73,8 +73,8 @@ def create_hive(root: Root, schema: Any, partition_by: Sequence[str | PartitionF
     if not isinstance(schema, pa.Schema):
         raise InvalidInputError(f"schema is a {type(schema).__name__}, not a pyarrow.Schema")
     check_column_names(schema)
-    if not partition_by or isinstance(partition_by, str):
-        raise InvalidInputError('partition_by is a list of at least one field, for example ["year(ts)", "country"]')
+    refuse_empty_names(schema)
+    create.check_partition_by(partition_by)
     numbered = assign_field_ids(pa.schema([as_stored(field) for field in schema], metadata=schema.metadata))
     columns = [_level(item, numbered) for item in partition_by]
     hive.check(numbered, columns)

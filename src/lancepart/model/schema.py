@@ -91,6 +91,16 @@ def check_column_names(schema: Any) -> None:
             _check_names(f"column {path!r}", field.type)
 
 
+def refuse_empty_names(schema: Any) -> None:
+    """Refuse a new column, or a field of a struct, that has an empty name: no filter could name it."""
+    for name in schema.names:
+        if not name:
+            raise TableSchemaValidationError("a column has an empty name: give it one")
+    for path, field in _walk(schema):
+        if pa.types.is_struct(field.type) and any(not child.name for child in field.type):
+            raise TableSchemaValidationError(f"a field of column {path!r} has an empty name: give it one")
+
+
 def field_id(field: Any) -> int | None:
     """The id that a field carries, or None; a malformed one is an error that names the field.
 

@@ -3,35 +3,51 @@
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from lancepart.commit import staged
 from lancepart.commit.staged import Job, Report
-from lancepart.errors import InvalidInputError
+from lancepart.commit.work import StaleReadError
 from lancepart.layout import create
 from lancepart.plan import planner
 from lancepart.spark.tasks import task_count
 from lancepart.spark.types import from_spark
 from lancepart.spark.writing import Writing, columns_of
-from lancepart.storage.manifest import Manifest
-from lancepart.write.conform import check, fit
+from lancepart.storage.manifest import RETRY_SECONDS, Manifest
+from lancepart.write.conform import check, check_complete, fit
+from lancepart.write.elsewhere import AUTO, NONE, check_distribution
 from lancepart.write.route import places
 
-AUTO, NONE, HASH = "auto", "none", "hash"
 _PLACE = "__lancepart_place"
 _TASKS_A_CORE = 2
 _MANY_FRAGMENTS = 10_000
 
 
+def write(
+    manifest: Manifest, frame: Any, schema: pa.Schema, distribution: str = AUTO, *, mode: str, **options: Any
+) -> int | None:
+    """Write a DataFrame's rows in one commit; an upsert whose tasks read rows is done anew if these changed."""
+    deadline = time.monotonic() + RETRY_SECONDS
+    while True:
+        job = staged.plan(manifest, mode=mode, columns=frame.columns, **options)
+        reports = [] if job.done else stage(job, frame, schema, distribution)
+        try:
+            return staged.commit(manifest, job, reports)
+        except StaleReadError:
+            if not job.partial or time.monotonic() > deadline:
+                raise
+
+
 def stage(job: Job, frame: Any, schema: pa.Schema, distribution: str = AUTO) -> list[Report]:
     """Let the executors write a DataFrame's rows; what each task reports."""
-    if distribution not in (AUTO, NONE, HASH):
-        raise InvalidInputError(f"distribution is {distribution!r}: use {AUTO}, {NONE} or {HASH}")
+    check_distribution(distribution)
     columns = columns_of(frame.schema, schema)
-    check(columns, schema)
+    (check if job.partial else check_complete)(columns, schema)
     packed = pickle.dumps(Writing(job=job, schema=columns))
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
@@ -54,7 +70,7 @@ def _distributed(job: Job, frame: Any, packed: bytes, distribution: str) -> Any:
     if distribution == NONE:
         return frame
     tasks = _TASKS_A_CORE * task_count(frame.sparkSession)
-    if distribution == AUTO and _leaves(job) * tasks < _MANY_FRAGMENTS:
+    if job.partial or (distribution == AUTO and _leaves(job) * tasks < _MANY_FRAGMENTS):
         return frame.coalesce(tasks)
     from pyspark.sql.types import IntegerType, StructField, StructType
 

@@ -86,9 +86,7 @@ def upsert_batches(
     def upsert(frame: Any, batch: int) -> None:
         once = Once(key=_counted(idempotency_key or _query_of(frame.sparkSession)), sequence=batch)
         manifest = Manifest(root)
-        job = staged.plan(manifest, mode=staged.UPSERT, on=columns, once=once)
-        reports = [] if job.done else frames.stage(job, frame, table.schema, distribution)
-        staged.commit(manifest, job, reports)
+        frames.write(manifest, frame, table.schema, distribution, mode=staged.UPSERT, on=columns, once=once)
 
     return upsert
 

@@ -32,7 +32,7 @@ from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.table import PartitionedTable, create_table, open_pinned, open_table
-from lancepart.write.conform import check
+from lancepart.write.conform import check_complete
 
 Options = Mapping[str, str]
 _ASIDE = "__jobs"
@@ -177,7 +177,7 @@ def _into_tree(
     if key is not None:
         raise UnsupportedOperationError("an idempotency key needs a table with snapshots; lancepart.upgrade makes one")
     columns = columns_of(schema, table.schema)
-    check(columns, table.schema)
+    check_complete(columns, table.schema)
     return TreeWriting(root=root, schema=columns, mode=mode, where=where)
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lancepart.errors import InvalidInputError, TableSchemaValidationError
+from lancepart.write.casts import cast
 from lancepart.write.elsewhere import is_spark
+from lancepart.write.fits import fits, may_fit
+from lancepart.write.values import column_of, is_missing
 
 CHUNK_ROWS = 4_000_000
 CHUNK_BYTES = 256 * 1024 * 1024
@@ -17,29 +21,72 @@ CHUNK_BYTES = 256 * 1024 * 1024
 
 def batches(data: Any, schema: Any) -> Iterator[Any]:
     """The rows of anything that has Arrow inside, in the table's schema, in tables of bounded size."""
+    for rows in partial_batches(data, schema, complete=True):
+        refuse_nulls(rows.table)
+        yield rows.table
+
+
+def _check_missing(names: Iterable[str], schema: Any) -> None:
+    for name in names:
+        if not schema.field(name).nullable:
+            raise TableSchemaValidationError(f"column {name!r} is missing, and may not be null")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Rows with all columns of the table; ``unnamed`` tells of each column that some do not name which those are."""
+
+    table: Any
+    unnamed: Mapping[str, Any]
+
+
+def partial_batches(data: Any, schema: Any, *, complete: bool = False) -> Iterator[Rows]:
+    """Rows that may leave columns out, in tables of bounded size; NULL stands for what is left out.
+
+    ``complete`` ones may leave out only what may be null.
+    """
+    if _are_dicts(data):
+        for chunk in _from_dicts(data, schema):
+            _check_missing(chunk.unnamed if complete else (), schema)
+            yield chunk
+        return
     held: list[Any] = []
     rows = size = 0
-    for batch in reader(data, schema):
+    stream = reader(data, schema)
+    missing = [name for name in schema.names if name not in stream.schema.names]
+    _check_missing(missing if complete else (), schema)
+    for batch in stream:
         if batch.num_rows == 0:
             continue
+        if not len(stream.schema):
+            raise TableSchemaValidationError("the data has rows and no column: name at least one")
         fitted = fit(pa.Table.from_batches([batch]), schema)
         held.append(fitted)
         rows, size = rows + batch.num_rows, size + fitted.nbytes
         if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
-            yield pa.concat_tables(held)
+            yield _without(pa.concat_tables(held), missing)
             held, rows, size = [], 0, 0
     if held:
-        yield pa.concat_tables(held)
+        yield _without(pa.concat_tables(held), missing)
+
+
+def _without(table: Any, missing: Sequence[str]) -> Rows:
+    return Rows(table=table, unnamed={name: np.ones(table.num_rows, dtype=bool) for name in missing})
 
 
 def is_rereadable(data: Any) -> bool:
-    """Whether data can be read more than once; a stream can't."""
-    return not isinstance(data, pa.RecordBatchReader)
+    """Whether data can be read more than once; a stream, and what only hands one out, perhaps can't."""
+    kept = isinstance(data, pa.Table | pa.RecordBatch) or _is_frame(data) or is_spark(data)
+    return kept or not hasattr(data, "__arrow_c_stream__")
+
+
+def _is_frame(data: Any) -> bool:
+    return type(data).__module__.partition(".")[0] in ("pandas", "polars")
 
 
 def rereadable(data: Any) -> Any:
     """Data that can be read more than once: a stream is taken into memory, anything else is so already."""
-    return data if is_rereadable(data) else data.read_all()
+    return data if is_rereadable(data) else pa.RecordBatchReader.from_stream(data).read_all()
 
 
 def reader(data: Any, schema: Any) -> Any:
@@ -51,13 +98,11 @@ def reader(data: Any, schema: Any) -> Any:
     elif isinstance(data, pa.RecordBatch):
         stream = pa.RecordBatchReader.from_batches(data.schema, [data])
     elif type(data).__module__.partition(".")[0] == "pandas":
-        stream = _from_pandas(data).to_reader()
+        stream = _from_pandas(data, schema).to_reader()
     elif is_spark(data):
         stream = data.toArrow().to_reader()
     elif hasattr(data, "__arrow_c_stream__"):
         stream = pa.RecordBatchReader.from_stream(data)
-    elif isinstance(data, list) and all(isinstance(row, dict) for row in data):
-        stream = _from_dicts(data, schema).to_reader()
     else:
         raise InvalidInputError(
             f"can't write a {type(data).__name__}: give a pyarrow Table, RecordBatch or reader, a pandas or polars "
@@ -67,142 +112,116 @@ def reader(data: Any, schema: Any) -> Any:
     return stream
 
 
-def _from_pandas(frame: Any) -> Any:
-    """A DataFrame's columns; its index is not one of them."""
-    try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise TableSchemaValidationError(f"the DataFrame does not fit Arrow's types: {error}") from None
+def named(data: Any, schema: Any) -> frozenset[str]:
+    """The columns that at least one row names, as far as that can be told without reading a stream."""
+    if _are_dicts(data):
+        return frozenset(name for row in data for name in row)
+    if is_spark(data) or _is_frame(data):
+        return frozenset(map(str, data.columns))
+    found = getattr(data, "schema", None)
+    return frozenset(found.names if isinstance(found, pa.Schema) else schema.names)
 
 
-def _from_dicts(rows: list[dict[str, Any]], schema: Any) -> Any:
-    extra = sorted({name for row in rows for name in row} - set(schema.names))
-    if extra:
-        raise TableSchemaValidationError(f"column {extra[0]!r} is not in the table: it has {', '.join(schema.names)}")
-    try:
-        return pa.Table.from_pylist(rows, schema=schema)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise TableSchemaValidationError(f"the rows do not fit the table's schema: {error}") from None
+def _are_dicts(data: Any) -> bool:
+    return isinstance(data, list) and all(isinstance(row, dict) for row in data)
 
 
-def check(given: Any, schema: Any) -> None:
-    """Refuse columns that the table does not have, or has in another type, or must have."""
-    doubled = {name for name in given.names if given.names.count(name) > 1}
+def _from_pandas(frame: Any, schema: Any) -> Any:
+    """A DataFrame's columns; its index is not one of them, and what pandas calls missing is NULL, NaN too."""
+    if not hasattr(frame, "columns"):
+        raise InvalidInputError(f"can't write a pandas {type(frame).__name__}: give a DataFrame")
+    names = [str(name) for name in frame.columns]
+    _check_names(names, schema)
+    arrays = []
+    for at, name in enumerate(names):
+        series = frame.iloc[:, at]
+        if series.dtype == object:
+            values = [None if _is_nan(value) else value for value in series]
+            arrays.append(column_of(values, schema.field(name).type, name))
+            continue
+        try:
+            found = pa.array(series)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise TableSchemaValidationError(f"column {name!r} of the DataFrame has no Arrow type: {error}") from None
+        arrays.append(found)
+    return pa.table(arrays, names=names) if names else pa.table([pa.nulls(len(frame))], names=["_"]).select([])
+
+
+def _is_nan(value: Any) -> bool:
+    return is_missing(value) or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
+
+
+def _from_dicts(rows: list[dict[str, Any]], schema: Any) -> Iterator[Rows]:
+    _check_names(list(dict.fromkeys(name for row in rows for name in row)), schema)
+    empty = [at for at, row in enumerate(rows) if not row]
+    if empty:
+        raise TableSchemaValidationError(f"row {empty[0]} of the data is empty: name at least one column")
+    for start in range(0, len(rows), CHUNK_ROWS):
+        chunk = rows[start : start + CHUNK_ROWS]
+        arrays = [column_of([row.get(field.name) for row in chunk], field.type, field.name) for field in schema]
+        unnamed = {name: np.array([name not in row for row in chunk], dtype=bool) for name in schema.names}
+        yield Rows(
+            table=pa.table(arrays, schema=schema),
+            unnamed={name: which for name, which in unnamed.items() if which.any()},
+        )
+
+
+def _check_names(names: Sequence[str], schema: Any) -> None:
+    doubled = {name for name in names if names.count(name) > 1}
     if doubled:
         raise TableSchemaValidationError(f"column {min(doubled)!r} stands twice in the data")
-    extra = [name for name in given.names if name not in schema.names]
+    extra = [name for name in names if name not in schema.names]
     if extra:
         raise TableSchemaValidationError(
             f"column {extra[0]!r} is not in the table: it has {', '.join(schema.names)}; add_column makes new ones"
         )
-    for field in schema:
-        index = given.get_field_index(field.name)
-        if index < 0 and not field.nullable:
-            raise TableSchemaValidationError(f"column {field.name!r} is missing, and may not be null")
-        if index >= 0 and not fits(given.field(index).type, field.type):
+
+
+def check(given: Any, schema: Any) -> None:
+    """Refuse columns that the table does not have, or has in a type that values of theirs never fit."""
+    _check_names(given.names, schema)
+    for field in given:
+        wanted = schema.field(field.name).type
+        if not may_fit(field.type, wanted):
             raise TableSchemaValidationError(
-                f"column {field.name!r} is {given.field(index).type} in the data and {field.type} in the table, "
-                "which would lose values: cast it first"
+                f"column {field.name!r} is {field.type} in the data and {wanted} in the table: cast it first"
             )
 
 
+def check_complete(given: Any, schema: Any) -> None:
+    """Refuse what ``check`` refuses, and data that lacks a column which may not be null."""
+    check(given, schema)
+    _check_missing([name for name in schema.names if name not in given.names], schema)
+
+
 def fit(rows: Any, schema: Any) -> Any:
-    """Rows with all columns of the table, in its order and types."""
+    """Rows with all columns of the table, in its order and types; those that they lack are NULL."""
     arrays = []
     for field in schema:
         index = rows.schema.get_field_index(field.name)
-        array = pa.chunked_array([pa.nulls(rows.num_rows, field.type)]) if index < 0 else rows.column(index)
-        if array.type != field.type:
-            array = _cast(array, field)
-        if not field.nullable and array.null_count:
-            raise TableSchemaValidationError(f"column {field.name!r} may not be null, and {array.null_count} rows are")
-        arrays.append(array)
+        given = pa.chunked_array([pa.nulls(rows.num_rows, field.type)]) if index < 0 else rows.column(index)
+        arrays.append(cast(given, field.type, field.name))
     return pa.table(arrays, schema=schema)
 
 
-def _cast(array: Any, field: Any) -> Any:
-    try:
-        return pc.cast(array, field.type)
-    except pa.ArrowException as error:
-        raise TableSchemaValidationError(f"column {field.name!r} does not fit {field.type}: {error}") from None
+def refuse_nulls(rows: Any) -> None:
+    """Refuse NULL where a column may not be."""
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        if not field.nullable and column.null_count:
+            raise TableSchemaValidationError(f"column {field.name!r} may not be null, and {column.null_count} rows are")
 
 
-def fits(given: Any, wanted: Any) -> bool:
-    """Whether every value of one type is a value of the other, whatever it is.
-
-    >>> fits(pa.int32(), pa.int64()), fits(pa.int64(), pa.int32()), fits(pa.large_string(), pa.string())
-    (True, False, True)
-    """
-    if given == wanted or pa.types.is_null(given):
-        return True
-    if pa.types.is_dictionary(given):
-        return fits(given.value_type, wanted)
-    if pa.types.is_dictionary(wanted):
-        return fits(given, wanted.value_type)
-    return (
-        _fits_number(given, wanted)
-        or _fits_bytes(given, wanted)
-        or _fits_time(given, wanted)
-        or _fits_nested(given, wanted)
-    )
-
-
-def _fits_number(given: Any, wanted: Any) -> bool:
-    t = pa.types
-    if t.is_integer(given) and t.is_integer(wanted):
-        if t.is_signed_integer(given) == t.is_signed_integer(wanted):
-            return bool(given.bit_width <= wanted.bit_width)
-        return bool(t.is_signed_integer(wanted) and given.bit_width < wanted.bit_width)
-    if t.is_floating(given) and t.is_floating(wanted):
-        return bool(given.bit_width <= wanted.bit_width)
-    if t.is_decimal(given) and t.is_decimal(wanted):
-        return bool(given.scale <= wanted.scale and given.precision - given.scale <= wanted.precision - wanted.scale)
-    return False
-
-
-def _fits_bytes(given: Any, wanted: Any) -> bool:
-    t = pa.types
-
-    def is_text(kind: Any) -> bool:
-        return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind))
-
-    def is_bytes(kind: Any) -> bool:
-        return bool(
-            t.is_binary(kind) or t.is_large_binary(kind) or t.is_binary_view(kind) or t.is_fixed_size_binary(kind)
-        )
-
-    if is_text(given) and is_text(wanted):
-        return True
-    return is_bytes(given) and is_bytes(wanted) and not t.is_fixed_size_binary(wanted)
-
-
-def _fits_time(given: Any, wanted: Any) -> bool:
-    t = pa.types
-    order = ("s", "ms", "us", "ns")
-    if t.is_date(given) and t.is_date(wanted):
-        return bool(t.is_date32(given))
-    if t.is_timestamp(given) and t.is_timestamp(wanted):
-        zoned = (given.tz is None) == (wanted.tz is None)
-        return zoned and order.index(given.unit) <= order.index(wanted.unit)
-    if (t.is_time(given) and t.is_time(wanted)) or (t.is_duration(given) and t.is_duration(wanted)):
-        return order.index(given.unit) <= order.index(wanted.unit)
-    return False
-
-
-def _fits_nested(given: Any, wanted: Any) -> bool:
-    t = pa.types
-    if t.is_struct(given) and t.is_struct(wanted):
-        names = [given.field(i).name for i in range(given.num_fields)]
-        own = [wanted.field(i) for i in range(wanted.num_fields)]
-        return names == [field.name for field in own] and all(
-            fits(given.field(i).type, field.type) for i, field in enumerate(own)
-        )
-    if t.is_map(given) and t.is_map(wanted):
-        return fits(given.key_type, wanted.key_type) and fits(given.item_type, wanted.item_type)
-    if t.is_fixed_size_list(wanted):
-        sized = t.is_fixed_size_list(given) and given.list_size == wanted.list_size
-        return (sized or t.is_list(given) or t.is_large_list(given)) and fits(given.value_type, wanted.value_type)
-    if t.is_list(wanted) or t.is_large_list(wanted):
-        listed = t.is_list(given) or t.is_large_list(given) or t.is_fixed_size_list(given)
-        return bool(listed) and fits(given.value_type, wanted.value_type)
-    return False
+__all__ = [
+    "CHUNK_ROWS",
+    "Rows",
+    "batches",
+    "check",
+    "check_complete",
+    "fit",
+    "fits",
+    "is_rereadable",
+    "named",
+    "partial_batches",
+    "refuse_nulls",
+    "rereadable",
+]

@@ -6,6 +6,10 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from lancepart.errors import InvalidInputError
+
+AUTO, NONE, HASH = "auto", "none", "hash"
+
 
 def is_spark(data: Any) -> bool:
     """Whether data is a Spark DataFrame, of either kind."""
@@ -15,3 +19,9 @@ def is_spark(data: Any) -> bool:
 def spark_frames() -> ModuleType:
     """How Spark's executors write: imported here by name, so that writing depends neither on Spark nor on its room."""
     return import_module("lancepart.spark.frames")
+
+
+def check_distribution(distribution: str) -> None:
+    """Refuse a distribution that there is not, whatever data it is given for."""
+    if distribution not in (AUTO, NONE, HASH):
+        raise InvalidInputError(f"distribution is {distribution!r}: use {AUTO!r}, {NONE!r} or {HASH!r}")

@@ -84,7 +84,7 @@ def test_a_pandas_index_is_not_a_column(table: lp.PartitionedTable) -> None:
 
 
 def test_a_dataframe_that_arrow_can_not_hold_is_refused(table: lp.PartitionedTable) -> None:
-    with pytest.raises(TableSchemaValidationError, match="DataFrame"):
+    with pytest.raises(TableSchemaValidationError, match="column 'country': 5 does not fit string"):
         table.append(pd.DataFrame({"id": [1, 2], "country": ["US", 5]}))
 
 
@@ -124,8 +124,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "extra": (DATA.append_column("more", pa.array([1, 2])), "'more' is not in the table"),
     "extra in dicts": ([{"id": 1, "more": 2}], "'more' is not in the table"),
     "wrong type": (pa.table({"id": ["1"]}), "'id' is string in the data and int64"),
-    "would lose values": (DATA.set_column(2, "n", DATA.column("n").cast(pa.int64())), "'n' is int64"),
-    "float for int": (DATA.set_column(2, "n", DATA.column("n").cast(pa.float64())), "'n' is double"),
+    "would lose values": (DATA.set_column(2, "n", pa.array([5, 2**31])), "'n': 2147483648 of type int64 does not fit"),
+    "float for int": (DATA.set_column(2, "n", pa.array([5.0, 2.5])), "'n': 2.5 of type double does not fit int32"),
     "null in what may not be": (DATA.set_column(0, "id", pa.array([1, None], pa.int64())), "'id' may not be null"),
     "null in dicts": ([{"id": None}], "'id'"),
     "twice": (pa.table([pa.array([1], pa.int64())] * 2, names=["id", "id"]), "'id' stands twice"),

@@ -1,0 +1,147 @@
+"""Upserts: which rows of a table have the keys of others, and rows completed by what they do not name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lancepart.commit.keys import KeyIndex, check_types
+from lancepart.errors import InvalidInputError, TableColumnNotFoundError, TableSchemaValidationError
+from lancepart.layout.leaves import Leaf
+from lancepart.model.predicate import And, In, Predicate
+from lancepart.model.values import decoded
+from lancepart.read import leaf as reading
+from lancepart.read.leaf import ADDRESS, LeafTask
+from lancepart.write.conform import Rows, partial_batches, refuse_nulls
+
+_MOST_KEYS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matches:
+    """The rows of a table that have one of some keys: where they stand in which leaf.
+
+    ``kept`` are columns of theirs, and ``rows`` says which row of the data each of them goes with.
+    """
+
+    addresses: tuple[tuple[Leaf, Any], ...]
+    rows: Any
+    kept: Any
+
+
+def check_key(schema: Any, on: Sequence[str]) -> None:
+    """Refuse a key that is no list of columns of the table, each once and of values that can be compared."""
+    if isinstance(on, str) or not on:
+        raise InvalidInputError("on is a list of the columns that make the key")
+    unknown = [name for name in on if name not in schema.names]
+    if unknown:
+        raise TableColumnNotFoundError(f"there is no column {unknown[0]!r} to match on")
+    twice = [name for name in on if list(on).count(name) > 1]
+    if twice:
+        raise InvalidInputError(f"on has {twice[0]!r} twice: name each column of the key once")
+    check_types(schema, on)
+
+
+def require_key(on: Sequence[str], unnamed: Collection[str]) -> None:
+    """Refuse data that does not name its key: its rows would match nothing, and be added at every run."""
+    lacking = [name for name in on if name in unnamed]
+    if lacking:
+        raise InvalidInputError(f"the data does not name {lacking[0]!r}, which is part of the key: every row needs it")
+
+
+def gathered(data: Any, schema: Any, on: Sequence[str]) -> Rows | None:
+    """All rows of an upsert, each with its key; None if there are none."""
+    chunks = list(partial_batches(data, schema))
+    names = {name for chunk in chunks for name in chunk.unnamed}
+    require_key(on, names)
+    if not chunks:
+        return None
+    unnamed = {
+        name: np.concatenate([chunk.unnamed.get(name, np.zeros(chunk.table.num_rows, dtype=bool)) for chunk in chunks])
+        for name in names
+    }
+    return Rows(table=pa.concat_tables([chunk.table for chunk in chunks]), unnamed=unnamed)
+
+
+def find(
+    leaves: Iterable[Leaf],
+    task: Callable[[Leaf, Sequence[str]], LeafTask],
+    index: KeyIndex,
+    on: Sequence[str],
+    keep: Sequence[str] = (),
+) -> Matches:
+    """Read the keys of leaves, and of the rows that match the columns to keep."""
+    addresses, rows, kept = [], [], []
+    wanted = [*on, *(name for name in keep if name not in on)]
+    for item in leaves:
+        doomed = []
+        for batch in reading.with_addresses(task(item, wanted)):
+            found = index.find(pa.Table.from_batches([batch]).select(list(on)))
+            there = found >= 0
+            if there.any():
+                doomed.append(batch.column(ADDRESS).to_numpy()[there])
+                rows.append(found[there])
+                kept.append(batch.select(list(keep)).filter(pa.array(there)))
+        if doomed:
+            addresses.append((item, np.concatenate(doomed)))
+    return Matches(
+        addresses=tuple(addresses),
+        rows=np.concatenate(rows) if rows else np.array([], dtype=np.int64),
+        kept=pa.Table.from_batches(kept) if kept and keep else None,
+    )
+
+
+def completed(rows: Rows, matches: Matches, on: Sequence[str]) -> Any:
+    """Rows that have of the table's own what they do not name, and NULL in it if they are new."""
+    if not rows.unnamed:
+        refuse_nulls(rows.table)
+        return rows.table
+    _refuse_ambiguous(rows, matches, on)
+    count = rows.table.num_rows
+    old = np.full(count, -1, dtype=np.int64)
+    old[matches.rows] = np.arange(len(matches.rows)) + count
+    table = rows.table
+    for name, unnamed in rows.unnamed.items():
+        at = table.schema.get_field_index(name)
+        _refuse_incomplete(rows, table.schema.field(at), unnamed & (old < 0), on)
+        chunks = [*table.column(at).chunks, *(() if matches.kept is None else matches.kept.column(name).chunks)]
+        place = np.where(unnamed, old, np.arange(count))
+        both = pa.chunked_array(chunks, table.schema.field(at).type).unify_dictionaries().combine_chunks()
+        table = table.set_column(at, table.schema.field(at), both.take(pa.array(place, mask=place < 0)))
+    refuse_nulls(table)
+    return table
+
+
+def _refuse_ambiguous(rows: Rows, matches: Matches, on: Sequence[str]) -> None:
+    found, counts = np.unique(matches.rows, return_counts=True)
+    if (counts > 1).any():
+        key = rows.table.slice(int(found[counts > 1][0]), 1).select(list(on)).to_pylist()[0]
+        raise InvalidInputError(
+            f"the key {key} stands on {int(counts.max())} rows of the table, so that it can't be told which of them "
+            "keeps what the data does not name: name all columns, or use a key that is unique"
+        )
+
+
+def _refuse_incomplete(rows: Rows, field: Any, lacking: Any, on: Sequence[str]) -> None:
+    if not field.nullable and lacking.any():
+        key = rows.table.slice(int(np.flatnonzero(lacking)[0]), 1).select(list(on)).to_pylist()[0]
+        raise TableSchemaValidationError(
+            f"column {field.name!r} is missing, and may not be null: the row with the key {key} is new, and needs it"
+        )
+
+
+def key_filter(rows: Any, on: Sequence[str]) -> Predicate | None:
+    """What the keys imply for where they can stand, as far as they can be listed."""
+    tests: list[Predicate] = []
+    for name in on:
+        column = decoded(rows.column(name))
+        if pa.types.is_nested(column.type) or pa.types.is_float16(column.type):
+            continue
+        distinct = column.unique()
+        if len(distinct) <= _MOST_KEYS:
+            tests.append(In(column=name, values=tuple(distinct.drop_null()), negated=False))
+    return None if not tests else tests[0] if len(tests) == 1 else And(operands=tuple(tests))

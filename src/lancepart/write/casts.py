@@ -1,0 +1,102 @@
+"""Columns in the table's types: every value exactly, or an error that names the column and the first that is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lancepart.errors import TableSchemaValidationError
+from lancepart.write.fits import fits
+
+
+def cast(column: Any, wanted: Any, name: str) -> Any:
+    """A column in another type that its values fit."""
+    if column.type == wanted:
+        return column
+    try:
+        made = _cast(column, wanted)
+    except pa.ArrowException:
+        raise _refusal(name, column, _first(column, wanted), wanted) from None
+    if not fits(column.type, wanted):
+        at = _inexact(_whole(column), _whole(made))
+        if at is not None:
+            raise _refusal(name, column, at, wanted)
+    return made
+
+
+def _cast(column: Any, wanted: Any) -> Any:
+    """Arrow's safe cast; it takes integers for decimals only by way of one that holds them all."""
+    if pa.types.is_integer(column.type) and pa.types.is_decimal(wanted) and wanted.scale >= 0:
+        return pc.cast(pc.cast(column, pa.decimal256(20 + wanted.scale, wanted.scale)), wanted)
+    return pc.cast(column, wanted)
+
+
+def _refusal(name: str, column: Any, at: int, wanted: Any) -> TableSchemaValidationError:
+    return TableSchemaValidationError(
+        f"column {name!r}: {_shown(column[at])} of type {column.type} does not fit {wanted}"
+    )
+
+
+def _shown(scalar: Any) -> str:
+    """A value as an error shows it; Python has no word for some, such as nanoseconds."""
+    try:
+        text = repr(scalar.as_py())
+    except (ValueError, OverflowError):
+        text = str(scalar)
+    return text if len(text) <= 80 else f"{text[:80]}…"
+
+
+def _first(column: Any, wanted: Any) -> int:
+    """The first row that can't be cast, found by halves."""
+    low, high = 0, len(column)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            _cast(column.slice(low, middle - low), wanted)
+            low = middle
+        except pa.ArrowException:
+            high = middle
+    return low
+
+
+def _inexact(given: Any, made: Any) -> int | None:
+    """The first row whose value is another after the cast: Arrow rounds floats and cuts times without a word."""
+    if pa.types.is_dictionary(given.type):
+        return _inexact(given.dictionary_decode(), made)
+    if pa.types.is_dictionary(made.type):
+        return _inexact(given, made.dictionary_decode())
+    if pa.types.is_struct(given.type):
+        found = [
+            _inexact(pc.struct_field(given, [at]), pc.struct_field(made, [at])) for at in range(given.type.num_fields)
+        ]
+        return min((at for at in found if at is not None), default=None)
+    if pa.types.is_map(given.type):
+        return None
+    if pa.types.is_nested(given.type):
+        inner = _inexact(pc.list_flatten(given), pc.list_flatten(made))
+        return None if inner is None else int(pc.list_parent_indices(given)[inner].as_py())
+    return _changed(given, made)
+
+
+def _changed(given: Any, made: Any) -> int | None:
+    t = pa.types
+    rounded = t.is_floating(made.type) and (t.is_floating(given.type) or t.is_integer(given.type))
+    cut = t.is_date(made.type) and t.is_timestamp(given.type)
+    if not rounded and not cut:
+        return None
+    if rounded:
+        before, after = (each.to_numpy(zero_copy_only=False) for each in (given, made))
+        with np.errstate(invalid="ignore", over="ignore"):
+            same = (after.astype(before.dtype) == before) | (np.isnan(before) & np.isnan(after))
+        same |= pc.is_null(given).to_numpy(zero_copy_only=False)
+    else:
+        same = pc.fill_null(pc.equal(pc.cast(made, given.type), given), True).to_numpy(zero_copy_only=False)
+    wrong = np.flatnonzero(~same)
+    return int(wrong[0]) if len(wrong) else None
+
+
+def _whole(column: Any) -> Any:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

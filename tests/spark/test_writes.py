@@ -195,6 +195,22 @@ def test_overwrite_and_upsert_with_a_dataframe(spark: Any, table: lp.Partitioned
     assert content(table.root) == Counter(expected)
 
 
+def test_an_upsert_of_some_columns_keeps_the_others(spark: Any, table: lp.PartitionedTable) -> None:
+    table.upsert(frame(spark, [(1, 0, "x"), (99, 0, "new")]).select("t", "id"), on=["id"])
+    expected = [row for row in ROWS if row[0] != 1] + [(1, 1, "x"), (99, None, "new")]
+    assert content(table.root) == Counter(expected)
+    with pytest.raises(InvalidInputError, match="does not name 'id'"):
+        table.upsert(frame(spark).select("k", "t"), on=["id"])
+    with table.transaction() as tx:
+        tx.append(frame(spark, [(100, 2, "mine")]))
+        tx.upsert(frame(spark, [(100, 7, ""), (1, 7, "")]).selectExpr("CAST(k AS long) AS k", "id"), on=["id"])
+    expected = [row for row in expected if row[0] != 1] + [(1, 7, "x"), (100, 7, "mine")]
+    assert content(table.root) == Counter(expected)
+    with pytest.raises(Exception, match="column 'k': 5000000000 of type int64 does not fit int32"):
+        table.append(spark.sql("SELECT 1L AS id, 5000000000 AS k"))
+    assert content(table.root) == Counter(expected)
+
+
 def test_a_transaction_takes_dataframes_and_reads_them(spark: Any, table: lp.PartitionedTable) -> None:
     with table.transaction() as tx:
         tx.append(frame(spark, [(100, 8, "a")]))

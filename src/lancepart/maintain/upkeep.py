@@ -80,9 +80,10 @@ def create_index(
     opening = _strong(manifest, "index")
     if column not in opening.metadata.schema.names:
         raise InvalidInputError(f"there is no column {column!r} to index")
-    number = field_id(opening.metadata.schema.field(column))
-    index = Index(name=name or f"{column}_idx", column=number or 0, kind=kind.upper(), params=params)
-    index.check()
+    field = opening.metadata.schema.field(column)
+    kind = indices.kind_of(kind)
+    index = Index(name=name or f"{column}_idx", column=field_id(field) or 0, kind=kind, params=params)
+    index.check(field.type)
 
     def task(place: Place) -> Indexing:
         return Indexing(place=place, index=index)

@@ -10,8 +10,10 @@ import pyarrow.compute as pc
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from lancepart.errors import TableSchemaValidationError, UnsupportedOperationError
+from lancepart.errors import UnsupportedOperationError
 from lancepart.model.schema import COMMENT
+from lancepart.write.casts import cast
+from lancepart.write.fits import may_fit
 
 _PLAIN: dict[Any, Any] = {
     pa.null(): spark.NullType(),
@@ -137,20 +139,25 @@ def _floored(array: Any) -> Any:
 
 def from_spark(batch: Any, schema: Any) -> Any:
     """A batch that Spark gives, in a table's own types; a value that one of them can't hold is refused."""
-    arrays = []
-    for array, field in zip(batch.columns, schema, strict=True):
-        try:
-            arrays.append(_taken(array, field.type))
-        except pa.ArrowException as error:
-            raise TableSchemaValidationError(f"column {field.name!r} does not fit {field.type}: {error}") from None
+    arrays = [_taken(array, field.type, field.name) for array, field in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _taken(array: Any, wanted: Any) -> Any:
-    if array.type == wanted:
-        return array
+def _taken(array: Any, wanted: Any, name: str) -> Any:
     if isinstance(wanted, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(wanted, _taken(array, wanted.storage_type))
-    if pa.types.is_dictionary(wanted):
-        return _taken(array, wanted.value_type).dictionary_encode().cast(wanted)
-    return pc.cast(array, wanted)
+        return pa.ExtensionArray.from_storage(wanted, _taken(array, wanted.storage_type, name))
+    if pa.types.is_float16(wanted) and pa.types.is_floating(array.type):
+        array = _halved(array, wanted)
+    return cast(array, wanted, name)
+
+
+def _halved(array: Any, wanted: Any) -> Any:
+    """The nearest values of a type that Spark has not; those that are too large stay, so that they are refused."""
+    near = pc.cast(pc.cast(array, wanted), array.type)
+    return pc.if_else(pc.or_(pc.is_finite(near), pc.invert(pc.is_finite(array))), near, array)
+
+
+def may_be_taken(given: Any, wanted: Any) -> bool:
+    """Whether values of a type of Spark's can be values of a table's type."""
+    stored = wanted.storage_type if isinstance(wanted, pa.BaseExtensionType) else wanted
+    return may_fit(given, stored)

@@ -19,14 +19,19 @@ import pyarrow.compute as pc
 from lancepart.commit import staged
 from lancepart.commit.once import Once
 from lancepart.commit.staged import Job
-from lancepart.errors import TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
+from lancepart.errors import (
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    TableSchemaValidationError,
+    UnsupportedOperationError,
+)
 from lancepart.layout.metadata import HIVE, STRONG
 from lancepart.maintain.discard import discard_new
 from lancepart.model.sqltext import arguments, tokens
 from lancepart.read.leaf import ADDRESS, LEAF
 from lancepart.spark.filters import predicate_of
 from lancepart.spark.source import QUESTION, location
-from lancepart.spark.types import arrow_schema, from_spark
+from lancepart.spark.types import arrow_schema, from_spark, may_be_taken
 from lancepart.storage import leafdata
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
@@ -203,8 +208,14 @@ def _rows(options: Options, question: Mapping[str, Any], schema: Any) -> RowWrit
 
 
 def columns_of(schema: Any, table: pa.Schema) -> pa.Schema:
-    """The columns of Spark's rows, each in the table's type if the table has it."""
+    """The columns of Spark's rows, each in the table's type if the table has it; what never fits that is refused."""
     given = arrow_schema(schema)
+    for each in given:
+        wanted = table.field(each.name).type if each.name in table.names else each.type
+        if not may_be_taken(each.type, wanted):
+            raise TableSchemaValidationError(
+                f"column {each.name!r} is {each.type} in the data and {wanted} in the table: cast it first"
+            )
     return pa.schema([table.field(each.name) if each.name in table.names else each for each in given])
 
 

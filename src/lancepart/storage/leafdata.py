@@ -336,7 +336,7 @@ def compact(root: Root, location: str, *, base: int, target_rows: int, rebuilt: 
 
 
 def build_index(root: Root, location: str, column: str, kind: str, name: str, *, base: int, **params: Any) -> int:
-    """Make a version with an index over all rows that it has."""
+    """Make a version with an index over all rows that it has; one that can't be opened is an error."""
     with storage_errors(f"index the leaf at {location!r}", root):
         handle = lance.dataset(root.uri_of(location), version=base, storage_options=_options(root))
         ids = [fragment.fragment_id for fragment in handle.get_fragments()]
@@ -344,7 +344,10 @@ def build_index(root: Root, location: str, column: str, kind: str, name: str, *,
         built = handle.create_index_uncommitted(column, kind, name=name, replace=True, fragment_ids=ids, **params)
         if kind == "INVERTED":
             built = handle.merge_existing_index_segments([built])
-    return _commit(root, location, lance.LanceOperation.CreateIndex([built], old), base)
+    newer = _commit(root, location, lance.LanceOperation.CreateIndex([built], old), base)
+    with storage_errors(f"use the new index of the leaf at {location!r}", root):
+        lance.dataset(root.uri_of(location), version=newer, storage_options=_options(root)).stats.index_stats(name)
+    return newer
 
 
 def _segments(index: Any) -> list[Index]:

@@ -74,11 +74,16 @@ def _inexact(given: Any, made: Any) -> int | None:
         ]
         return min((at for at in found if at is not None), default=None)
     if pa.types.is_map(given.type):
-        return None
+        return _inexact(_entries(given), _entries(made))
     if pa.types.is_nested(given.type):
         inner = _inexact(pc.list_flatten(given), pc.list_flatten(made))
         return None if inner is None else int(pc.list_parent_indices(given)[inner].as_py())
     return _changed(given, made)
+
+
+def _entries(maps: Any) -> Any:
+    """Maps as lists of pairs."""
+    return maps.cast(pa.list_(pa.struct([maps.type.key_field, maps.type.item_field])))
 
 
 def _changed(given: Any, made: Any) -> int | None:

@@ -41,7 +41,12 @@ def may_fit(given: Any, wanted: Any) -> bool:
         return may_fit(given.value_type, wanted)
     if pa.types.is_dictionary(wanted):
         return may_fit(given, wanted.value_type)
-    return _may_fit_number(given, wanted) or _may_fit_time(given, wanted) or _nested(given, wanted, may_fit)
+    return (
+        _may_fit_number(given, wanted)
+        or _may_fit_time(given, wanted)
+        or (pa.types.is_fixed_size_binary(wanted) and _fits_bytes(given, pa.binary()))
+        or _nested(given, wanted, may_fit)
+    )
 
 
 def _fits_number(given: Any, wanted: Any) -> bool:
@@ -107,7 +112,7 @@ def _may_fit_time(given: Any, wanted: Any) -> bool:
 
 
 def _nested(given: Any, wanted: Any, test: Any) -> bool:
-    """The same shape, with values of which each passes a test; those of maps must fit whatever they are."""
+    """The same shape, with values of types that pass a test."""
     t = pa.types
     if t.is_struct(given) and t.is_struct(wanted):
         names = [given.field(i).name for i in range(given.num_fields)]
@@ -116,7 +121,7 @@ def _nested(given: Any, wanted: Any, test: Any) -> bool:
             test(given.field(i).type, field.type) for i, field in enumerate(own)
         )
     if t.is_map(given) and t.is_map(wanted):
-        return fits(given.key_type, wanted.key_type) and fits(given.item_type, wanted.item_type)
+        return test(given.key_type, wanted.key_type) and test(given.item_type, wanted.item_type)
     if t.is_fixed_size_list(wanted):
         sized = t.is_fixed_size_list(given) and given.list_size == wanted.list_size
         return (sized or t.is_list(given) or t.is_large_list(given)) and test(given.value_type, wanted.value_type)

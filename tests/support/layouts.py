@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import lancepart as lp
 from lancepart.model.draft import spec_to_array
-from lancepart.model.schema import assign_field_ids, dumps, schema_to_json
+from lancepart.model.schema import assign_field_ids, dumps, field_id, schema_to_json
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.values import logical_type
 from lancepart.storage.rows import SCHEMA as MANIFEST
@@ -32,11 +32,12 @@ def make(layout: str, place: Place, schema: pa.Schema, column: str) -> lp.Partit
 
 def write_draft(place: Place, schema: pa.Schema, column: str) -> None:
     """An empty table of the expression draft, by hand."""
-    number = schema.get_field_index(column)
-    kind = logical_type(schema.field(number).type)
+    numbered = assign_field_ids(schema)
+    number = int(field_id(numbered.field(column)) or 0)
+    kind = logical_type(schema.field(column).type)
     field = PartitionField(field_id=f"f{number}", source_ids=(number,), expression="col0", result_type=kind)
     columns = [*list(MANIFEST)[:5], *POINTERS, pa.field(f"partition_field_{field.field_id}", kind)]
     options: Any = place.storage_options
     handle = lance.write_dataset(pa.schema(columns).empty_table(), f"{place.root}/__manifest", storage_options=options)
     spec = spec_to_array(PartitionSpec(id=1, fields=(field,)))
-    handle.update_metadata({"partition_spec_v1": spec, "schema": dumps(schema_to_json(assign_field_ids(schema)))})
+    handle.update_metadata({"partition_spec_v1": spec, "schema": dumps(schema_to_json(numbered))})

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 from tempfile import TemporaryDirectory
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -20,6 +21,7 @@ from lancepart.errors import InvalidInputError, TableSchemaValidationError
 from tests.support import layouts
 from tests.support.catalogs import Place
 
+UTC = ZoneInfo("UTC")
 EXAMPLES = 300 if os.environ.get("LANCEPART_TORTURE") else 12
 KEYS: dict[str, tuple[Any, Any]] = {
     "int64": (pa.int64(), st.integers(0, 5)),

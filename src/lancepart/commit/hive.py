@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,11 +15,14 @@ from lancepart.commit.hiveleaves import Leaves
 from lancepart.commit.keys import KeyIndex
 from lancepart.commit.verbs import check_values, set_columns, written_filter
 from lancepart.errors import InvalidInputError, LanceNamespaceError, UnsupportedOperationError
+from lancepart.layout.hive import path_ids
 from lancepart.layout.hivetree import TreeManifest
 from lancepart.layout.layouts import layout_of
 from lancepart.layout.leaves import Leaf
 from lancepart.model.filtering import matching_rows
 from lancepart.model.predicate import Predicate
+from lancepart.model.schema import field_id
+from lancepart.model.values import canonical
 from lancepart.plan import planner
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import ADDRESS, LeafTask
@@ -107,6 +111,7 @@ class HiveWrite:
         rows = upserts.gathered(data, schema, on)
         if rows is None:
             return
+        rows = replace(rows, table=self._as_in_paths(rows.table))
         keys = rows.table.select(list(on))
         leaves, index = self._plan(upserts.key_filter(keys, on)), KeyIndex.of(keys)
         matches = upserts.find(
@@ -114,6 +119,14 @@ class HiveWrite:
         )
         self._add(self._routed(upserts.completed(rows, matches, on)))
         self._remove(matches.addresses)
+
+    def _as_in_paths(self, rows: Any) -> Any:
+        """Rows with the floats of columns that paths hold as they are read back: with one zero."""
+        held = path_ids(self.metadata)
+        for at, field in enumerate(self.metadata.schema):
+            if field_id(field) in held and pa.types.is_floating(field.type):
+                rows = rows.set_column(at, rows.schema.field(at), canonical(rows.column(at).combine_chunks()))
+        return rows
 
     def _filter(self, where: str) -> Predicate:
         return written_filter(where, self.metadata.plain_schema)

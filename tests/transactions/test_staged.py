@@ -12,6 +12,7 @@ import pytest
 
 from lancepart.commit import staged
 from lancepart.commit.once import Once
+from lancepart.commit.work import StaleReadError
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError
 from tests.support.catalogs import Place
 from tests.transactions.tables import Row, assert_whole, content, data, make, manifest, opened
@@ -105,6 +106,35 @@ def test_a_key_that_another_writer_adds_meanwhile_is_replaced_too(local: Place) 
         before_commit=lambda: opened(local).append(data([(5, "B", 0)])),
     )
     assert content(table, "id = 5") == Counter([(5, "D", 50)])
+
+
+def test_tasks_complete_rows_that_name_some_columns(local: Place) -> None:
+    table = make(local, OLD)
+    job = staged.plan(manifest(local), mode="upsert", on=["id"], columns=["id", "x"])
+    tasks = [pa.table({"x": pa.array([10, 90], pa.int64()), "id": pa.array([1, 9], pa.int64())})]
+    reports = [staged.write(job, rows) for rows in tasks]
+
+    staged.commit(manifest(local), job, reports)
+
+    assert content(table) == Counter([(1, "A", 10), *OLD[1:], (9, None, 90)])
+    assert_whole(table)
+
+
+@pytest.mark.parametrize("change", ["update", "insert"])
+def test_rows_completed_by_what_another_writer_changed_are_not_committed(local: Place, change: str) -> None:
+    table = make(local, OLD)
+    job = staged.plan(manifest(local), mode="upsert", on=["id"], columns=["id", "x"])
+    report = staged.write(job, pa.table({"x": pa.array([10], pa.int64()), "id": pa.array([1], pa.int64())}))
+    if change == "update":
+        opened(local).update({"bank": "'moved'"}, "id = 1")
+    else:
+        opened(local).append(data([(1, "Z", 7)]))
+    before = content(table)
+
+    with pytest.raises(StaleReadError):
+        staged.commit(manifest(local), job, [report])
+
+    assert content(table) == before
 
 
 def test_tasks_follow_columns_that_changed(local: Place) -> None:

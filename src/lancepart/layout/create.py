@@ -127,7 +127,8 @@ def load(manifest: Manifest, snapshot: Snapshot) -> TableMetadata:
 def change(manifest: Manifest, step: Callable[[TableMetadata], TableMetadata]) -> TableMetadata:
     """Change a table's definition: planned on the latest, done only if no other change came in between.
 
-    All changes write the counter of changes, so that two of them meet there.
+    All changes write the counter of changes, so that two of them meet there. One that is reported as lost and stands
+    there all the same was made: a repeated request can meet its own success.
     """
     for _ in range(_TRIES):
         snapshot = manifest.snapshot()
@@ -136,10 +137,13 @@ def change(manifest: Manifest, step: Callable[[TableMetadata], TableMetadata]) -
         if after is before:
             return before
         _prepare_columns(manifest, before, after)
+        wanted = _difference(snapshot.properties, before, after)
         try:
-            manifest.swap_properties(snapshot, _difference(snapshot.properties, before, after))
+            manifest.swap_properties(snapshot, wanted)
         except ConflictError:
-            continue
+            there = manifest.snapshot().properties
+            if any(there.get(key) != value for key, value in wanted.items()):
+                continue
         for spec in after.specs:
             if before.spec_of(spec.id) is None:
                 ensure_namespace(manifest, spec)

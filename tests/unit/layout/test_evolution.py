@@ -14,6 +14,8 @@ import pytest
 
 import lancepart as lp
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError, TableSchemaValidationError
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.translate import ConflictError
 
 SCHEMA = pa.schema(
     [pa.field("id", pa.int64(), nullable=False), ("day", pa.date32()), ("country", pa.string()), ("n", pa.int32())]
@@ -334,3 +336,23 @@ def test_a_past_snapshot_has_the_schema_of_its_time(tmp_path: Path) -> None:
 
     assert past.schema.names == SCHEMA.names
     assert past.scan("country = 'US'").count() == 1
+
+
+def test_a_change_whose_answer_got_lost_is_not_made_again(make: Make) -> None:
+    table = make("country")
+
+    class Unheard(Manifest):
+        def swap_properties(self, snapshot: Any, values: Any) -> None:
+            super().swap_properties(snapshot, values)
+            raise ConflictError("the answer got lost")
+
+    own = lp.PartitionedTable(Unheard(table._manifest.root))
+    own.add_column(pa.field("more", pa.string()))
+    own.rename_column("more", "less")
+    own.update_spec(["n"])
+    own.drop_column("less")
+
+    assert table.schema.names == SCHEMA.names
+    assert [spec.id for spec in table.specs] == [1, 2]
+    table.append([{"id": 1, "country": "US", "n": 5}])
+    assert [leaf.spec_id for leaf in table.scan().plan().leaves] == [2]

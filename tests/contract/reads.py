@@ -108,6 +108,17 @@ class Reads(Contract):
         found = table.changes(version).select(["id", "_change"])
         assert held(found) == [(1, "delete"), (9, "insert")]
 
+    def test_the_history_tells_of_every_snapshot_that_can_be_read(self, table: lp.PartitionedTable) -> None:
+        first = table.version
+        table.delete("id = 1")
+        told = table.inspect.snapshots()["version"].to_pylist()
+        if not self.snapshots:
+            assert not {first, table.version} & set(told)
+            return
+        assert {first, table.version} <= set(told)
+        for version in told:
+            assert table.scan(version=version).count() in (0, len(START) - 1, len(START))
+
     def test_a_table_tells_what_it_is_made_of(self, table: lp.PartitionedTable) -> None:
         sizes = table.inspect.partitions()
         assert in_order(dict(each).popitem()[1] for each in sizes["partition"].to_pylist()) == in_order(

@@ -199,7 +199,7 @@ def test_an_upsert_of_some_columns_keeps_the_others(spark: Any, table: lp.Partit
     table.upsert(frame(spark, [(1, 0, "x"), (99, 0, "new")]).select("t", "id"), on=["id"])
     expected = [row for row in ROWS if row[0] != 1] + [(1, 1, "x"), (99, None, "new")]
     assert content(table.root) == Counter(expected)
-    with pytest.raises(InvalidInputError, match="does not name 'id'"):
+    with pytest.raises(TableSchemaValidationError, match="does not name 'id'"):
         table.upsert(frame(spark).select("k", "t"), on=["id"])
     with table.transaction() as tx:
         tx.append(frame(spark, [(100, 2, "mine")]))

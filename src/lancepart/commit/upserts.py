@@ -50,7 +50,9 @@ def require_key(on: Sequence[str], unnamed: Collection[str]) -> None:
     """Refuse data that does not name its key: its rows would match nothing, and be added at every run."""
     lacking = [name for name in on if name in unnamed]
     if lacking:
-        raise InvalidInputError(f"the data does not name {lacking[0]!r}, which is part of the key: every row needs it")
+        raise TableSchemaValidationError(
+            f"the data does not name {lacking[0]!r}, which is part of the key: every row needs it"
+        )
 
 
 def gathered(data: Any, schema: Any, on: Sequence[str]) -> Rows | None:

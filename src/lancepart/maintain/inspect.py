@@ -15,7 +15,7 @@ from lancepart.format.names import CHANGE, READ_VERSION
 from lancepart.format.records import VersionRecord, signature_of
 from lancepart.layout import create
 from lancepart.layout.leaves import Leaf
-from lancepart.layout.metadata import STRONG, TableMetadata
+from lancepart.layout.metadata import STRONG, TableMetadata, is_draft
 from lancepart.plan import planner
 from lancepart.storage import history, leafdata, refs
 from lancepart.storage.history import VersionInfo
@@ -93,6 +93,7 @@ _STRAYS = pa.schema(
     ]
 )
 _DETACHED = 1 << 63
+_CHANGES_OF_ROWS = ("Append", "Delete", "Merge", "Overwrite", "Update")
 
 _THREADS = 16
 _NAMED = 3
@@ -208,7 +209,11 @@ class Inspect:
             }
         if _definition(self._manifest, item) != _definition(self._manifest, before):
             return shown | {"operation": "define", "partitions": 0, "rows_added": 0, "rows_deleted": 0}
-        return None
+        return shown if self._is_unsigned(item) else None
+
+    def _is_unsigned(self, item: VersionInfo) -> bool:
+        """Whether a commit changed rows of the draft layout, where it puts down nothing of itself."""
+        return item.kind in _CHANGES_OF_ROWS and is_draft(history.at(self._manifest, item.version).properties)
 
     def fragments(self) -> pa.Table:
         """The fragments of every leaf that can be opened."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -19,7 +20,8 @@ from lancepart.storage import upkeep
 from lancepart.storage.manifest import FRESH_SECONDS, RETRY_SECONDS, Manifest
 from lancepart.storage.root import Root
 from lancepart.storage.rows import NAMESPACE, PRIMARY_KEY_POSITION, SCHEMA, Change, Row, Update, now
-from lancepart.storage.translate import ConflictError, KeyExistsError
+from lancepart.storage.snapshot import Snapshot
+from lancepart.storage.translate import BlindCommitError, ConflictError, KeyExistsError
 from tests.concurrency import actions, audit
 from tests.support.catalogs import Place
 from tests.support.processes import CREW, Crew, rounds
@@ -210,6 +212,25 @@ def test_pylance_finds_no_conflict_with_what_was_cleaned_away(manifest: Manifest
     manifest.publish(stale, Change(inserts=(row("c"),)))
 
     assert manifest.snapshot().handle.count_rows("object_id = 'c'") == 2
+
+
+def test_a_commit_that_slept_while_others_were_cleaned_away_says_so(
+    manifest: Manifest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stale, other, merged = manifest.snapshot(), Manifest(manifest.root), Manifest._merged
+
+    def slept(self: Manifest, handle: Any, change: Change, snapshot: Snapshot) -> Any:
+        for name in ("c", "d"):
+            monkeypatch.setattr(Manifest, "_merged", merged)
+            other.publish(other.snapshot(), Change(inserts=(row(name),)))
+        other.snapshot().handle.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+        snapshot.opened -= FRESH_SECONDS + 1
+        return merged(self, handle, change, snapshot)
+
+    assert stale.row("c") is None
+    monkeypatch.setattr(Manifest, "_merged", slept)
+    with pytest.raises(BlindCommitError, match="cleaned away"):
+        manifest.commit(lambda snapshot, retry: (Change(inserts=(row("c"),)), None), start=stale)
 
 
 def test_an_index_is_built_for_look_ups_and_not_used_by_merges(manifest: Manifest) -> None:

@@ -130,6 +130,26 @@ def test_a_job_that_is_published_on_a_newer_snapshot_is_still_known_to_have_begu
     assert_whole(table)
 
 
+def test_a_job_that_began_at_a_tagged_snapshot_meets_commits_that_were_cleaned_away(local: Place) -> None:
+    """The tag keeps the job's snapshot, and not those after it, by which Lance would find the conflict."""
+    table = make(local, ROWS)
+    job = staged.plan(table._manifest)
+    table.tags.create("start", job.version)
+    more = [(number, "A", number) for number in range(40, 49)]
+    for row in more:
+        table.append(data([row]))
+    table.delete("id = 1")
+    grow_old(Path(local.root))
+    expire(table)
+    assert job.version + 1 not in history.versions(table._manifest)
+    report = staged.write(job, data([(5, "A", 50), (6, "Z", 60)]))
+
+    staged.commit(opened(local)._manifest, job, [report])
+
+    assert content(table) == Counter([*ROWS[1:], *more, (5, "A", 50), (6, "Z", 60)])
+    assert_whole(table)
+
+
 @pytest.mark.parametrize("write", [append, create, upsert, replace])
 def test_a_verb_whose_files_were_collected_does_itself_again(local: Place, write: Act) -> None:
     make(local, ROWS)

@@ -22,7 +22,7 @@ from lancepart.commit.work import StaleReadError, Work
 from lancepart.errors import CommitConflictError, InvalidInputError
 from lancepart.layout.metadata import TableMetadata
 from lancepart.storage.manifest import RETRY_SECONDS, Manifest
-from lancepart.storage.translate import MissingError, UnreadableError
+from lancepart.storage.translate import MissingError, UnreadableError, storage_errors
 from lancepart.storage.turns import Turn
 from lancepart.write.conform import batches, partial_batches
 from lancepart.write.route import route
@@ -136,7 +136,8 @@ def _committed(manifest: Manifest, job: Job, written: Sequence[Report], turn: Tu
         begun = time.monotonic()
         try:
             transaction = _transaction(job, manifest, version)
-            adopt(transaction, job, written)
+            with storage_errors("take in what tasks wrote", manifest.root):
+                adopt(transaction, job, written)
             return transaction.commit()
         except (MissingError, FileNotFoundError) as error:
             told = f"{job.operation}: the snapshot {job.version} at which it began, or what it wrote since, has expired"

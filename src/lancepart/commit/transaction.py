@@ -35,7 +35,7 @@ from lancepart.read.scan import Scan
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.rows import Change
 from lancepart.storage.snapshot import Snapshot
-from lancepart.storage.translate import UnreadableError
+from lancepart.storage.translate import UnreadableError, storage_errors
 from lancepart.write.conform import named
 from lancepart.write.elsewhere import is_spark, spark_frames
 
@@ -333,7 +333,8 @@ class Transaction:
     def _rebase(self, work: Work, current: Leaf | None, snapshot: Snapshot) -> None:
         """Rebase a leaf; what is missing for that was removed by a collector, if there was one."""
         try:
-            work.rebase(current)
+            with storage_errors(f"rebase partition {work.object_id!r}", self.manifest.root):
+                work.rebase(current)
         except (UnreadableError, FileNotFoundError):
             row = snapshot.row(work.object_id if current is None else current.object_id)
             floors = [None if row is None else Floor.of(row.metadata), rows.fence_floor(snapshot, self.metadata)]

@@ -21,12 +21,17 @@ class Tags:
         target = history.required(self._manifest, version)
         refuse_past(target)
         version = target.version
-        protected = version in self.list().values()
+        others = self._names_of(version)
         history.create_tag(self._manifest, name, version)
         snapshot = self._manifest.snapshot()
+        protected = others & self._names_of(version)
         if not protected and version < rows.oldest(snapshot, create.load(self._manifest, snapshot)):
             history.delete_tag(self._manifest, name)
             raise TableVersionNotFoundError(f"snapshot {version} is expiring")
+
+    def _names_of(self, version: int) -> set[str]:
+        """The names that a snapshot has; one that it has all the while keeps its files."""
+        return {name for name, named in self.list().items() if named == version}
 
     def delete(self, name: str) -> None:
         """Take a name away."""

@@ -22,6 +22,7 @@ from lancepart.storage.root import Root
 from lancepart.storage.rows import Change, source_table
 from lancepart.storage.snapshot import Snapshot, literals
 from lancepart.storage.translate import (
+    BlindCommitError,
     ConflictError,
     DamagedError,
     ExistsError,
@@ -35,6 +36,7 @@ from lancepart.storage.uninterrupted import uninterrupted
 NAME = "__manifest"
 RETRY_SECONDS = 60.0
 FRESH_SECONDS = 300.0
+_LONG_AGO = float("-inf")
 _VERSIONS = "_versions"
 _LAST = (1 << 64) - 1
 _RESCUE = (
@@ -84,11 +86,17 @@ class Manifest:
         return repr((own or known or [f"{NAME}/{_VERSIONS}"])[0])
 
     def _remembered(self, handle: lance.LanceDataset, *, latest: bool) -> Snapshot:
-        """The latest snapshot as last opened, with all that was read of it, if it is the one asked for."""
+        """The latest snapshot as last opened, with all that was read of it, if it is the one asked for.
+
+        A version that someone names is not one to publish from: a tag may keep it while what came after it is cleaned
+        away, and with that the conflicts.
+        """
         known = self._latest
         if known is None or known.version != handle.version or known.age > FRESH_SECONDS / 2:
             known = Snapshot(handle, self.root)
             self._latest = known if latest else self._latest
+            if not latest:
+                known.opened = _LONG_AGO
         return known
 
     def transact(self, plan: Callable[[Snapshot, bool], tuple[Change, Result]]) -> Result:
@@ -123,6 +131,8 @@ class Manifest:
                 return result, snapshot.version
             try:
                 return result, self.publish(snapshot, change)
+            except BlindCommitError:
+                raise
             except (ConflictError, KeyExistsError) as error:
                 landed = self._landed(change)
                 if landed:
@@ -152,10 +162,27 @@ class Manifest:
             lambda _: f"the commit was done before the interrupt: it is snapshot {handle.version}",
         )
         version = int(handle.version)
+        self._refuse_blind(snapshot, version)
         if written is not None and version == snapshot.version + 1 and type(snapshot) is Snapshot:
             self._latest = snapshot.followed(handle, change, written)
         upkeep.after_commit(self, version, written=len(change.inserts))
         return version
+
+    def _refuse_blind(self, snapshot: Snapshot, version: int) -> None:
+        """Tell of a commit that took so long that others' commits, with which it may conflict, were cleaned away.
+
+        That takes a machine that sleeps in the middle of a commit, for longer than cleaning keeps versions.
+        """
+        if version == snapshot.version + 1 or self._is_fresh(snapshot):
+            return
+        try:
+            self.snapshot(snapshot.version + 1)
+        except MissingError:
+            raise BlindCommitError(
+                f"this commit, snapshot {version}, was held up for {snapshot.age:.0f} seconds, and what others did "
+                f"after snapshot {snapshot.version} has been cleaned away meanwhile, so that it may have undone that: "
+                "compare it with the snapshot before it, and roll back if rows are missing or doubled"
+            ) from None
 
     def _merged(self, handle: lance.LanceDataset, change: Change, snapshot: Snapshot) -> pa.Table | None:
         with storage_errors("commit to __manifest", self.root):

@@ -67,6 +67,10 @@ class ConflictError(ConcurrentModificationError):
     """A commit lost against another one; nothing of it is visible."""
 
 
+class BlindCommitError(InvalidTableStateError):
+    """A commit was made that could not know whether it conflicts with others."""
+
+
 class KeyExistsError(ConcurrentModificationError):
     """A row to be inserted is there already; nothing was written."""
 

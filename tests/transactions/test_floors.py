@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections import Counter
@@ -14,7 +15,7 @@ import lance
 import pytest
 
 import lancepart as lp
-from lancepart.commit import staged
+from lancepart.commit import staged, writers
 from lancepart.commit.floors import CollectedError, Floor
 from lancepart.errors import CommitConflictError, UnsupportedOperationError
 from lancepart.format.names import FORMAT
@@ -147,6 +148,50 @@ def test_a_job_that_began_at_a_tagged_snapshot_meets_commits_that_were_cleaned_a
     staged.commit(opened(local)._manifest, job, [report])
 
     assert content(table) == Counter([*ROWS[1:], *more, (5, "A", 50), (6, "Z", 60)])
+    assert_whole(table)
+
+
+def hours_later(place: Place, job: Any, hours: float) -> Any:
+    """A job as it is some hours after what it did so far."""
+    grow_old(Path(place.root), hours * 3600)
+    return dataclasses.replace(job, began=job.began - hours * 3600)
+
+
+def test_collectors_wait_for_a_job_that_says_that_it_takes_long(local: Place) -> None:
+    table = make(local, ROWS)
+    job = staged.plan(table._manifest)
+    reports = [staged.write(job, data([(5, "A", 50), (6, "Z", 60)]))]
+    table.append(data([(4, "A", 40)]))
+    job = hours_later(local, job, 2)
+    reports += [staged.write(job, data([(number, "A", 0)])) for number in (7, 8)]
+    job = hours_later(local, job, 1)
+    table.delete("id = 1")
+
+    for collector in (expire, orphans, expire):
+        assert collector(opened(local)).removed_files == 0
+
+    assert len(writers.entered(table._manifest.snapshot())) == 1
+    staged.commit(opened(local)._manifest, job, reports)
+    wanted = [*ROWS[1:], (4, "A", 40), (5, "A", 50), (6, "Z", 60), (7, "A", 0), (8, "A", 0)]
+    assert content(table) == Counter(wanted)
+    assert writers.entered(table._manifest.snapshot()) == []
+    grow_old(Path(local.root))
+    assert expire(table).removed_files > 0
+    assert_whole(table)
+
+
+def test_collectors_do_not_wait_for_a_job_for_ever(local: Place) -> None:
+    table = make(local, ROWS)
+    job = staged.plan(table._manifest)
+    report = staged.write(dataclasses.replace(job, began=0.0), data([(5, "A", 50)]))
+    assert len(writers.entered(table._manifest.snapshot())) == 1
+    job = hours_later(local, job, 25)
+
+    expire(table)
+
+    assert writers.entered(table._manifest.snapshot()) == []
+    with pytest.raises(CollectedError):
+        staged.commit(opened(local)._manifest, job, [report])
     assert_whole(table)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -46,6 +47,7 @@ class Job:
     name: str | None = None
     partial: bool = False
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    began: float = field(default_factory=time.time)
 
     @property
     def operation(self) -> str:

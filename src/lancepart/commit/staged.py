@@ -162,7 +162,13 @@ def job_of(transaction: Transaction) -> Job:
 def _transaction(job: Job, manifest: Manifest, version: int | None) -> Transaction:
     """A transaction under the job's own id, which all its tasks share, and at whose snapshot they began."""
     return Transaction(
-        manifest=manifest, operation=job.operation, once=job.once, version=version, since=job.version, id=job.id
+        manifest=manifest,
+        operation=job.operation,
+        once=job.once,
+        version=version,
+        since=job.version,
+        id=job.id,
+        began=job.began,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from lancepart.commit import lookup, rows, upserts, verbs
+from lancepart.commit import lookup, rows, upserts, verbs, writers
 from lancepart.commit.floors import CollectedError, Floor, collected, refuse_collected
 from lancepart.commit.once import AlreadyDoneError, Once
 from lancepart.commit.parts import APPEND, OVERWRITE, UPSERT, WHERE, Job, adopt
@@ -58,6 +59,7 @@ class Transaction:
     version: int | None = None
     since: int | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    began: float = field(default_factory=time.time)
 
     def __post_init__(self) -> None:
         if self.isolation not in (SNAPSHOT, SERIALIZABLE):
@@ -69,6 +71,7 @@ class Transaction:
         self.needs: int | None = None
         self.known: list[str] = []
         self.fenced = False
+        self.entered = False
         self.closed = False
         self.user = rows.who()
         if self.once is not None and self.weak:
@@ -243,6 +246,9 @@ class Transaction:
 
     def work_for(self, parts: Sequence[Any]) -> list[Work]:
         """The transaction's own state of the partitions of some rows, those that do not exist among them."""
+        if not self.weak and not self.entered and writers.is_long(self.began):
+            writers.enter(self.manifest, self.signature, self._began, self.began)
+            self.entered = True
         known = lookup.existing(self.snapshot, self.metadata, [(self.spec, part.key, part.values) for part in parts])
         fresh = [part for part in parts if (self.spec.id, part.key) not in known]
         names = lookup.identifiers(self.manifest, self.snapshot, self.metadata, fresh) if fresh else {}
@@ -321,6 +327,8 @@ class Transaction:
             change = rows.with_mark(change, snapshot, self.metadata, {FENCE: self.id})
         if self.once is not None:
             change += self.once.written(snapshot, self.signature)
+        if writers.is_long(self.began):
+            change += writers.leaving(snapshot, self.id)
         mine = {work.object_id for work in changed}
         read = {leaf.object_id for each in self.reads for leaf in each.bound}
         return change + Change(touches=tuple(sorted(read - mine))), None

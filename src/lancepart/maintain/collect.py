@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lancepart.commit import rows
+from lancepart.commit import rows, writers
 from lancepart.commit.floors import highest
 from lancepart.commit.once import is_key
 from lancepart.errors import InvalidInputError, TableVersionNotFoundError, UnsupportedOperationError
@@ -58,16 +59,16 @@ def expire(
     def run() -> Report:
         _strong(manifest)
         now = _clock(manifest)
-        return _expire(manifest, min(moment(older_than, now), now - safe_age), spark=spark, progress=progress)
+        cutoff = min(moment(older_than, now), now - safe_age)
+        return _expire(manifest, _bounds(manifest, now, cutoff), spark=spark, progress=progress)
 
     return _beside_others(run)
 
 
-def _expire(manifest: Manifest, cutoff: datetime, *, spark: Any, progress: bool) -> Report:
-    snapshot = manifest.snapshot()
-    metadata = _strong(manifest)
-    oldest = _oldest_kept(manifest, snapshot.version, cutoff)
-    dropped = _drop_rows(manifest, oldest, metadata)
+def _expire(manifest: Manifest, bounds: Bounds, *, spark: Any, progress: bool) -> Report:
+    metadata, cutoff = _strong(manifest), bounds.cutoff
+    oldest = _oldest_kept(manifest, bounds.latest, cutoff)
+    dropped = _drop_rows(manifest, oldest, metadata, bounds.given_up)
     run = Collecting(manifest=manifest, metadata=metadata, oldest=oldest, cutoff=cutoff, spark=spark, progress=progress)
     found = run.protect(run.look())
     doomed = _clean(manifest, oldest)
@@ -99,7 +100,8 @@ def remove_orphans(
     """
     moment(older_than)
     _strong(manifest)
-    cutoff = moment(older_than, None if dry_run else _clock(manifest))
+    now = datetime.now(UTC) if dry_run else _clock(manifest)
+    cutoff = _bounds(manifest, now, moment(older_than, now)).cutoff
     return _beside_others(lambda: _remove_orphans(manifest, cutoff, dry_run=dry_run, spark=spark, progress=progress))
 
 
@@ -133,14 +135,38 @@ def _clock(manifest: Manifest) -> datetime:
     return Files(manifest.root).clock(f"{NAME}/_transactions")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How far a collector may go: files before a moment, snapshots before a version.
+
+    Both are lowered for writers that said that they take long; ``given_up`` are the entries of those that said so
+    longer ago than any of them is waited for.
+    """
+
+    cutoff: datetime
+    latest: int
+    given_up: tuple[str, ...]
+
+
+def _bounds(manifest: Manifest, now: datetime, cutoff: datetime) -> Bounds:
+    snapshot, stored = manifest.snapshot(), history.stored(manifest)
+    found = writers.entered(snapshot)
+    active = [writer for writer in found if writer.entered_at(stored) > now - writers.PROTECTED]
+    return Bounds(
+        cutoff=min([cutoff, *(writer.began_at(stored) for writer in active)]),
+        latest=min([snapshot.version, *(writer.since for writer in active)]),
+        given_up=tuple(writer.object_id for writer in found if writer not in active),
+    )
+
+
 def _oldest_kept(manifest: Manifest, latest: int, cutoff: datetime) -> int:
     """The version that was the latest one at a moment: who began then may still be at work on it."""
-    kept = [(number, taken) for number, taken in history.stored(manifest) if number <= latest]
-    before = [number for number, taken in kept if taken < cutoff]
-    return before[-1] if before else kept[0][0]
+    stored = history.stored(manifest)
+    before = [number for number, taken in stored if number <= latest and taken < cutoff]
+    return before[-1] if before else stored[0][0]
 
 
-def _drop_rows(manifest: Manifest, oldest: int, metadata: TableMetadata) -> int:
+def _drop_rows(manifest: Manifest, oldest: int, metadata: TableMetadata, given_up: Sequence[str]) -> int:
     """Remove the rows of leaf versions that are older than what the oldest kept snapshot reads.
 
     The same commit marks what is kept, before any file goes: who tags an older snapshot or goes back to one either
@@ -158,7 +184,7 @@ def _drop_rows(manifest: Manifest, oldest: int, metadata: TableMetadata) -> int:
         mark = highest(row.metadata for row in floored.values())
         if first < oldest and rows.oldest(snapshot, metadata) < oldest:
             mark = {**mark, OLDEST: oldest}
-        change = Change(deletes=tuple(old))
+        change = Change(deletes=(*old, *snapshot.rows(given_up)))
         return (rows.with_mark(change, snapshot, metadata, mark) if mark else change), len(old)
 
     return manifest.transact(plan)

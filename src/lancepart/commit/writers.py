@@ -1,0 +1,93 @@
+"""Writers that take long, entered in the manifest so that collectors keep their files.
+
+That they come to their end depends on it; that no commit loses files does not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from lancepart.format.names import ONCE
+from lancepart.format.records import KeyRecord, Signature
+from lancepart.format.rows import Row, now
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.rows import Change
+from lancepart.storage.snapshot import Snapshot
+
+LONG_SECONDS = 600.0
+PROTECTED = timedelta(days=1)
+
+_WRITER = f"{ONCE}$writer"
+_MARGIN = timedelta(minutes=1)
+_AGE, _VERSION = "lancepart.age", "lancepart.entered"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writer:
+    """A long write: the snapshot at which it began, that before its entry, and the time that lay between."""
+
+    object_id: str
+    since: int
+    entered: int
+    age: timedelta
+
+    def entered_at(self, stored: Sequence[tuple[int, datetime]]) -> datetime:
+        """When it was entered by the store's clock, which dates the commit that did it."""
+        return next((taken for version, taken in stored if version > self.entered), stored[-1][1])
+
+    def began_at(self, stored: Sequence[tuple[int, datetime]]) -> datetime:
+        """A moment before its first file by the store's clock."""
+        return self.entered_at(stored) - self.age - _MARGIN
+
+
+def is_long(began: float) -> bool:
+    """Whether a write that began at a time of the calendar has taken long by now."""
+    return time.time() - began > LONG_SECONDS
+
+
+def enter(manifest: Manifest, signature: Signature, since: int, began: float) -> None:
+    """Enter a long write, unless another of its tasks did."""
+    identifier = _identifier(signature.transaction)
+
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        if snapshot.row(identifier) is not None:
+            return Change(), None
+        record = KeyRecord(
+            object_id=identifier,
+            key=signature.transaction,
+            sequence=since,
+            signature=Signature(transaction=signature.transaction, operation="begin", by=signature.by),
+            others={_AGE: time.time() - began, _VERSION: snapshot.version},
+            created_at=now(),
+        )
+        return Change(inserts=(record.to_row(),)), None
+
+    manifest.transact(plan)
+
+
+def leaving(snapshot: Snapshot, transaction: str) -> Change:
+    """The change that takes a write's entry away when it commits."""
+    identifier = _identifier(transaction)
+    return Change() if snapshot.row(identifier) is None else Change(deletes=(identifier,))
+
+
+def entered(snapshot: Snapshot) -> list[Writer]:
+    """All long writes that are entered."""
+    found = snapshot.scan(f"object_id > '{_WRITER}' AND object_id < '{_WRITER}~'")
+    rows = [] if found is None else [Row.read(item) for item in found.to_pylist()]
+    return [
+        Writer(
+            object_id=row.object_id,
+            since=KeyRecord.from_row(row).sequence,
+            entered=int((row.metadata or {}).get(_VERSION, 0)),
+            age=timedelta(seconds=float((row.metadata or {}).get(_AGE, 0))),
+        )
+        for row in rows
+    ]
+
+
+def _identifier(transaction: str) -> str:
+    return f"{_WRITER}{transaction}$1"

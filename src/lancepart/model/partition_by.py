@@ -13,6 +13,7 @@ from lancepart.model.expressions import Expression, referenced_columns
 from lancepart.model.schema import column_by_id, field_id
 from lancepart.model.spec import PartitionField, unused_id
 from lancepart.model.sqltext import Token, arguments, closing, tokens
+from lancepart.model.suggest import near
 from lancepart.model.transforms import (
     TRANSFORMS,
     Bucket,
@@ -26,9 +27,11 @@ from lancepart.model.transforms import (
     Year,
 )
 
-_TIMES: dict[str, Transform] = {
-    name: transform for transform in (Year(), Month(), Day(), Hour()) for name in (transform.name, f"{transform.name}s")
-}
+_CHAIN = (Year(), Month(), Day(), Hour())
+_TIMES: dict[str, Transform] = {transform.name: transform for transform in _CHAIN}
+_SPANS = {f"{transform.name}s": at + 1 for at, transform in enumerate(_CHAIN)}
+"""Spans of time, each as the number of parts of the calendar that tell it from all others."""
+
 _SIZED: dict[str, type[Bucket] | type[Truncate]] = {"bucket": Bucket, "multi_bucket": MultiBucket, "truncate": Truncate}
 
 
@@ -42,17 +45,82 @@ def parse_partition_by(items: Sequence[str | PartitionField], schema: Any) -> tu
     [('day_year', (1,), Year()), ('id_bucket', (0,), Bucket(num_buckets=16))]
     """
     taken = {item.field_id.lower() for item in items if isinstance(item, PartitionField)}
-    fields = []
+    fields: list[PartitionField] = []
+    spans: set[str] = set()
     for item in items:
-        field = item if isinstance(item, PartitionField) else _parsed(item, schema, taken)
-        columns = [column_by_id(schema, number) for number in field.source_ids]
-        missing = [number for number, column in zip(field.source_ids, columns, strict=True) if column is None]
-        if missing:
-            raise InvalidInputError(f"partition field {field.field_id!r}: no column has the field id {missing[0]}")
-        field.check([column.type for column in columns if column is not None])
-        taken.add(field.field_id.lower())
-        fields.append(field)
+        if not isinstance(item, str | PartitionField):
+            raise InvalidInputError(f"partition_by has {item!r}: give strings such as 'year(ts)', or PartitionFields")
+        parts = [item] if isinstance(item, PartitionField) else spread(item, schema)
+        is_span = parts != [item]
+        for part in parts:
+            field = part if isinstance(part, PartitionField) else _parsed(part, schema, taken)
+            same = next((each for each in fields if each.same_values(field)), None)
+            if same is not None and (is_span or same.field_id in spans):
+                continue
+            _check(field, schema)
+            taken.add(field.field_id.lower())
+            fields.append(field)
+            spans |= {field.field_id} if is_span else set()
     return tuple(fields)
+
+
+def spread(item: str, schema: Any) -> list[str]:
+    """The parts of the calendar that a span of time stands for, outermost first; any other item is itself.
+
+    >>> spread("days(ts)", pa.schema([("ts", pa.timestamp("us"))]))
+    ['year(ts)', 'month(ts)', 'day(ts)']
+    """
+    found, alias = _without_alias(tokens(item)) if item not in schema.names else ([], None)
+    called = len(found) >= 3 and found[1].text == "(" and closing(found, 1) == len(found) - 1
+    count = _SPANS.get(str(found[0].name)) if called and found[0].kind == "word" else None
+    if count is None:
+        return [item]
+    inner = item[found[1].end : found[-1].start].strip()
+    parts = [f"{transform.name}({inner})" for transform in _CHAIN[:count]]
+    if alias is None:
+        return parts
+    if count > 1:
+        raise InvalidInputError(
+            f"partition_by: {item!r}: {found[0].text}({inner}) is the fields {', '.join(parts)}; name each with AS"
+        )
+    return [f'{parts[0]} AS "{alias}"']
+
+
+def span_of(fields: Sequence[PartitionField]) -> int:
+    """How many fields at the beginning are one span of time: the year of a column, its month, and so on down.
+
+    >>> from lancepart.model.schema import assign_field_ids
+    >>> schema = assign_field_ids(pa.schema([("day", pa.date32())]))
+    >>> span_of(parse_partition_by(["months(day)", "day"], schema)), span_of(parse_partition_by(["month(day)"], schema))
+    (2, 0)
+    """
+    count = 0
+    while count < min(len(fields), len(_CHAIN)):
+        field = fields[count]
+        if field.transform != _CHAIN[count] or field.source_ids != fields[0].source_ids:
+            break
+        count += 1
+    return count
+
+
+def cycles(fields: Sequence[PartitionField]) -> list[PartitionField]:
+    """The fields that come round again, such as a month without its year: they put years of rows into one partition."""
+    parts = {(field.source_ids, field.transform) for field in fields}
+    found = []
+    for field in fields:
+        if field.transform in _CHAIN:
+            parents = _CHAIN[: _CHAIN.index(field.transform)]
+            if any((field.source_ids, parent) not in parts for parent in parents):
+                found.append(field)
+    return found
+
+
+def _check(field: PartitionField, schema: Any) -> None:
+    columns = [column_by_id(schema, number) for number in field.source_ids]
+    missing = [number for number, column in zip(field.source_ids, columns, strict=True) if column is None]
+    if missing:
+        raise InvalidInputError(f"partition field {field.field_id!r}: no column has the field id {missing[0]}")
+    field.check([column.type for column in columns if column is not None])
 
 
 def _parsed(item: str, schema: Any, taken: set[str]) -> PartitionField:
@@ -85,8 +153,10 @@ def _transform_field(
     elif function in _SIZED:
         transform, texts = _sized(function, texts, schema)
     else:
-        known = ", ".join([*TRANSFORMS, "expr"])
-        raise InvalidInputError(f"partition_by: unknown transform {function!r}; known are {known}")
+        names = [*TRANSFORMS, *_SPANS, "expr"]
+        raise InvalidInputError(
+            f"partition_by: unknown transform {function!r}{near(function, names)}; known are {', '.join(names)}"
+        )
     if not texts:
         raise InvalidInputError(f"partition_by: {function} needs a column")
     return _field([named_column(text, schema) for text in texts], transform, alias, schema, taken)
@@ -112,7 +182,10 @@ def named_column(text: str, schema: Any) -> str:
             names = names or [name for name in schema.names if name.lower() == found[0].name]
         if len(names) == 1:
             return names[0]
-    raise InvalidInputError(f"partition_by: no column {text!r}; the columns are {', '.join(map(repr, schema.names))}")
+    raise InvalidInputError(
+        f"partition_by: no column {text!r}{near(text, schema.names)}; the columns are "
+        f"{', '.join(map(repr, schema.names))}"
+    )
 
 
 def _field(

@@ -192,4 +192,11 @@ def replace_field(warehouse: Warehouse, given: Arguments) -> Rows:
 
 
 def _evolved(warehouse: Warehouse, given: Arguments, step: Callable[[TableMetadata], TableMetadata]) -> Rows:
-    return repartitioning.told(altering.evolved(warehouse, _entry(warehouse, given), step))
+    entry = _entry(warehouse, given)
+
+    def checked(old: TableMetadata) -> TableMetadata:
+        new = step(old)
+        repartitioning.refuse_cycles(new.spec.fields, new.schema, entry.properties, old.spec.fields)
+        return new
+
+    return repartitioning.told(altering.evolved(warehouse, entry, checked))

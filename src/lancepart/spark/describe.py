@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.layout.metadata import TableMetadata
+from lancepart.model.partition_by import span_of
 from lancepart.model.spec import PartitionField
 from lancepart.model.transforms import Bucket, Identity, Truncate
 from lancepart.spark.keys import key_parts, partition_sources
@@ -52,7 +53,12 @@ def partitions_of(table: PartitionedTable) -> list[list[str | None]]:
 
 def spelled(metadata: TableMetadata) -> list[Mapping[str, Any]]:
     """The newest partitioning as SQL spells it; of several buckets Spark shows the last one only under that name."""
-    found = [_spelled(field, metadata) for field in metadata.spec.fields]
+    found, fields = [], list(metadata.spec.fields)
+    while fields:
+        count = span_of(fields)
+        first = _spelled(fields[max(count - 1, 0)], metadata)
+        found.append({**first, "name": f"{first['name']}s"} if count else first)
+        fields = fields[max(count, 1) :]
     buckets = [each for each in found if each["name"] == "bucket"]
     for each in buckets[:-1]:
         each["name"] = "multi_bucket"

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lancepart.errors import InvalidInputError
+import pyarrow as pa
+
+from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create
 from lancepart.layout.metadata import TableMetadata
-from lancepart.model.partition_by import parse_partition_by
+from lancepart.model.partition_by import cycles, parse_partition_by
+from lancepart.model.schema import assign_field_ids
 from lancepart.model.spec import PartitionField
+
+CYCLES = "cyclic_partitions"
+"""The table property that says that a lone month, day or hour is meant."""
 
 Fields = Sequence[str | PartitionField]
 
 
 def added(metadata: TableMetadata, field: str) -> TableMetadata:
-    """The definition with one more partition field, the innermost."""
-    (wanted,) = parse_partition_by([field], metadata.schema)
-    if any(wanted.same_values(each) for each in metadata.spec.fields):
+    """The definition with one more partition field, the innermost, or with those of a span of time."""
+    wanted = parse_partition_by([field], metadata.schema)
+    fresh = [each for each in wanted if not any(each.same_values(old) for old in metadata.spec.fields)]
+    if not fresh:
         raise InvalidInputError(f"the table is partitioned by {field!r} already")
     return create.new_spec(metadata, [*metadata.spec.fields, field])
 
@@ -33,28 +40,58 @@ def replaced(metadata: TableMetadata, field: str, by: str) -> TableMetadata:
 
 
 def _with(metadata: TableMetadata, field: str, others: Fields) -> TableMetadata:
+    meant = _meant(metadata, field)
     fields = metadata.spec.fields
-    place = fields.index(_meant(metadata, field))
-    left: Fields = (*fields[:place], *others, *fields[place + 1 :])
+    place = fields.index(meant[0])
+    kept = [each for each in fields[place:] if each not in meant]
+    left: Fields = (*fields[:place], *others, *kept)
     if not left:
         raise InvalidInputError(f"{field!r} is the last partition field: a table needs at least one, so replace it")
     return create.new_spec(metadata, left)
 
 
-def _meant(metadata: TableMetadata, text: str) -> PartitionField:
-    """The partition field that a text means: by its name, or as it would be written anew."""
+def _meant(metadata: TableMetadata, text: str) -> list[PartitionField]:
+    """The partition fields that a text means: one by its name, or those that it would be anew."""
     for field in metadata.spec.fields:
         if field.field_id == text:
-            return field
+            return [field]
     known = ", ".join(field.field_id for field in metadata.spec.fields)
     try:
-        (wanted,) = parse_partition_by([text], metadata.schema)
+        wanted = parse_partition_by([text], metadata.schema)
     except InvalidInputError as error:
         raise InvalidInputError(f"there is no partition field {text!r}: the newest are {known} ({error})") from None
-    for field in metadata.spec.fields:
-        if field.same_values(wanted):
-            return field
-    raise InvalidInputError(f"the table is not partitioned by {text!r}: the newest partition fields are {known}")
+    found = [field for field in metadata.spec.fields if any(field.same_values(each) for each in wanted)]
+    if len(found) < len(wanted):
+        raise InvalidInputError(f"the table is not partitioned by {text!r}: the newest partition fields are {known}")
+    return found
+
+
+def refuse_cycles(
+    fields: Sequence[PartitionField],
+    schema: Any,
+    properties: Mapping[str, str],
+    before: Sequence[PartitionField] = (),
+) -> None:
+    """Refuse a month, day or hour without its parents, which users of SQL write and mean a span of time.
+
+    ``before`` are fields that the table has already: what comes round in them does so knowingly.
+    """
+    known = cycles(before)
+    fresh = [field for field in cycles(fields) if field not in known]
+    if not fresh or properties.get(CYCLES, "").lower() == "true":
+        return
+    (source,), name = fresh[0].sources(schema), fresh[0].transform.name  # type: ignore[union-attr]
+    column = source.name if source is not None else "?"
+    raise UnsupportedOperationError(
+        f"PARTITIONED BY {name}({column}) would put the same {name} of all years into one partition: write "
+        f"{name}s({column}) for {name}s of time, or confirm {name}({column}) with TBLPROPERTIES ({CYCLES} = 'true')"
+    )
+
+
+def refuse_new_cycles(by: Sequence[str], columns: pa.Schema, properties: Mapping[str, str]) -> None:
+    """Refuse the same of a table that is about to be made."""
+    numbered = assign_field_ids(columns)
+    refuse_cycles(parse_partition_by(by, numbered), numbered, properties)
 
 
 def told(metadata: TableMetadata) -> list[Mapping[str, Any]]:

@@ -24,6 +24,7 @@ from lancepart.errors import (
 from lancepart.layout.metadata import STRONG
 from lancepart.spark import altering, procedures, sides
 from lancepart.spark.describe import answering, only, told_of
+from lancepart.spark.repartitioning import refuse_new_cycles
 from lancepart.spark.types import arrow_schema, commented, spark_schema
 from lancepart.spark.warehouse import Entry, Warehouse
 from lancepart.table import PartitionedTable, create_table, open_pinned, open_table
@@ -191,6 +192,7 @@ def _make(warehouse: Warehouse, question: Question) -> _Made:
     root = warehouse.catalog.root
     asked = StructType.fromJson(question["schema"])
     columns = commented(arrow_schema(asked), asked)
+    refuse_new_cycles(question["by"], columns, properties)
     try:
         create_table(
             root.uri_of(location),

@@ -30,6 +30,7 @@ from lancepart.maintain.discard import discard_new
 from lancepart.model.sqltext import arguments, tokens
 from lancepart.read.leaf import ADDRESS, LEAF
 from lancepart.spark.filters import predicate_of
+from lancepart.spark.repartitioning import refuse_new_cycles
 from lancepart.spark.source import QUESTION, location
 from lancepart.spark.types import arrow_schema, from_spark, may_be_taken
 from lancepart.storage import leafdata
@@ -244,6 +245,8 @@ def _table(options: Options, question: Mapping[str, Any], schema: pa.Schema) -> 
                 f"there is no table at {root!r}: make one with .option('partition_by', 'year(ts), country')"
             ) from None
     nullable = pa.schema([field.with_nullable(True) for field in schema])
+    if "partition_by" not in options:
+        refuse_new_cycles(by, nullable, options)
     mode = options.get("transactions", STRONG)
     with contextlib.suppress(TableAlreadyExistsError):
         table = create_table(root, nullable, by, transactions=mode, storage_options=storage)

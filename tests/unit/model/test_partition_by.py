@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+import lancepart as lp
 from lancepart.errors import InvalidInputError
-from lancepart.model.partition_by import parse_partition_by
+from lancepart.model.partition_by import cycles, parse_partition_by
 from lancepart.model.schema import assign_field_ids
 from lancepart.model.spec import PartitionField
 from lancepart.model.transforms import Bucket, Day, Hour, Identity, Month, MultiBucket, Truncate, Year
@@ -47,9 +50,9 @@ def parsed(item: str) -> PartitionField:
         ('year("event date")', "event_date_year", (1,), Year()),
         ("year(event date)", "event_date_year", (1,), Year()),
         ("years(ts)", "ts_year", (2,), Year()),
-        ("MONTHS(ts)", "ts_month", (2,), Month()),
-        ("days(ts)", "ts_day", (2,), Day()),
-        ("hours(ts)", "ts_hour", (2,), Hour()),
+        ("years(ts) AS y", "y", (2,), Year()),
+        ("MONTH(ts)", "ts_month", (2,), Month()),
+        ("hour(ts)", "ts_hour", (2,), Hour()),
         ("day(ts) AS d", "d", (2,), Day()),
         ("bucket(id, 16)", "id_bucket", (0,), Bucket(16)),
         ("bucket(16, id)", "id_bucket", (0,), Bucket(16)),
@@ -131,3 +134,60 @@ def test_a_ready_field_is_checked_against_the_schema() -> None:
 def test_a_schema_without_ids_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="'a' has no field id"):
         parse_partition_by(["a"], pa.schema([("a", pa.int8())]))
+
+
+@pytest.mark.parametrize(
+    ("items", "expected"),
+    [
+        (["years(ts)"], ["ts_year"]),
+        (["MONTHS(ts)"], ["ts_year", "ts_month"]),
+        (["days(ts)", "id"], ["ts_year", "ts_month", "ts_day", "id"]),
+        (["id", "hours(`ts`)"], ["id", "ts_year", "ts_month", "ts_day", "ts_hour"]),
+        (["years(ts)", "days(ts)"], ["ts_year", "ts_month", "ts_day"]),
+        (["year(ts)", "id", "days(ts)"], ["ts_year", "id", "ts_month", "ts_day"]),
+        (["days(ts)", "month(ts)"], ["ts_year", "ts_month", "ts_day"]),
+    ],
+)
+def test_a_span_of_time_is_its_parts_from_the_year_down(items: list[str], expected: list[str]) -> None:
+    assert [field.field_id for field in parse_partition_by(items, SCHEMA)] == expected
+
+
+def test_one_name_is_not_enough_for_a_span_of_several_fields() -> None:
+    with pytest.raises(InvalidInputError, match=r"year\(ts\), month\(ts\), day\(ts\)"):
+        parse_partition_by(["days(ts) AS d"], SCHEMA)
+
+
+def test_parts_that_come_round_again_are_told_from_spans() -> None:
+    fields = parse_partition_by(["years(ts)", "day(ts)", 'month("event date")', "id"], SCHEMA)
+
+    assert [field.field_id for field in cycles(fields)] == ["ts_day", "event_date_month"]
+    assert cycles(parse_partition_by(["hours(ts)"], SCHEMA)) == []
+
+
+def test_the_same_day_of_other_years_is_another_partition(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("ts", pa.timestamp("us", "UTC"))])
+    table = lp.create_table(tmp_path / "t", schema, ["days(ts)"])
+    moments = [datetime(1999, 3, 5), datetime(2025, 7, 5), datetime(2025, 7, 6, 23, 59)]
+    table.append(pa.table({"id": [1, 2, 3], "ts": moments}, schema=schema))
+
+    table.overwrite(pa.table({"id": [4], "ts": moments[1:2]}, schema=schema))
+
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 3, 4]
+    assert len(table.scan("ts >= TIMESTAMP '2025-07-05T12:00:00Z' AND ts < TIMESTAMP '2025-07-06'").plan().leaves) == 1
+    assert len(table.scan("ts >= TIMESTAMP '2025-07-05T00:00:00Z'").plan().leaves) == 2
+    assert len(table.scan("ts > TIMESTAMP '2025-07-07'").plan().leaves) == 0
+
+
+def test_new_specs_and_trees_take_spans(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("d", pa.date32())])
+    table = lp.create_table(tmp_path / "t", schema, ["years(d)"])
+    assert [field.field_id for field in table.update_spec(["days(d)", "id"]).fields] == [
+        "d_year",
+        "d_month",
+        "d_day",
+        "id",
+    ]
+    tree = lp.create_table(tmp_path / "tree", schema, ["months(d)", "years(d)"], layout="hive")
+    tree.append(pa.table({"id": [1, 2], "d": [date(1999, 3, 5), date(2025, 3, 5)]}, schema=schema))
+    assert len(tree.scan().plan().leaves) == 2
+    assert len(tree.scan("d > DATE '2000-01-01'").plan().leaves) == 1

@@ -310,6 +310,8 @@ class PartitionedTable:
         memory: int | None = None,
     ) -> Join:
         """Join with another table partition by partition, lazily and without a shuffle, or say why that can't be."""
+        if not isinstance(other, PartitionedTable):
+            raise InvalidInputError(f"a table is joined with another of lancepart.open_table, not with {other!r}")
         return Join.of(self.scan(), other.scan(), on, how, where, columns, suffix=suffix, memory=memory)
 
     def update_spec(self, partition_by: Partitioning) -> PartitionSpec:

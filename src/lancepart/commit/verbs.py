@@ -23,6 +23,7 @@ from lancepart.errors import (
 from lancepart.model.filtering import matching_rows
 from lancepart.model.parse import parse
 from lancepart.model.predicate import Predicate
+from lancepart.model.suggest import near
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import ADDRESS
 from lancepart.write.conform import batches, fit, refuse_nulls
@@ -159,7 +160,10 @@ def check_values(values: Mapping[str, str], schema: Any) -> None:
         raise InvalidInputError("update needs at least one column to set: give a dict of SQL expressions by column")
     unknown = [name for name in values if name not in schema.names]
     if unknown:
-        raise TableColumnNotFoundError(f"there is no column {unknown[0]!r}: the table has {', '.join(schema.names)}")
+        raise TableColumnNotFoundError(
+            f"there is no column {unknown[0]!r}: the table has {', '.join(schema.names)}"
+            f"{near(unknown[0], schema.names)}"
+        )
     for name, value in values.items():
         if not isinstance(value, str) or not value.strip():
             raise InvalidInputError(f"column {name!r} is to be set to {value!r}: give SQL as text, such as 'n + 1'")

@@ -35,6 +35,7 @@ from lancepart.model.schema import (
 )
 from lancepart.model.spec import PartitionField, PartitionSpec, evolve
 from lancepart.storage.manifest import Manifest
+from lancepart.storage.places import refuse_file, refuse_plain
 from lancepart.storage.rows import NAMESPACE, Change, Row, now
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError
@@ -93,7 +94,10 @@ def check_partition_by(partition_by: Sequence[str | PartitionField]) -> None:
 
 def refuse_taken(manifest: Manifest) -> None:
     """Refuse a root that has a table or other objects already."""
+    refuse_file(manifest.root)
     manifest.refuse_remains()
+    if manifest.snapshot().handle is None:
+        refuse_plain(manifest.root)
     snapshot = manifest.snapshot()
     if is_partitioned(snapshot.properties) or is_hive(snapshot.properties):
         raise TableAlreadyExistsError(f"there is a partitioned table at {manifest.root.uri!r} already: open it")

@@ -19,6 +19,7 @@ from lancepart.model.schema import (
     schema_to_json,
 )
 from lancepart.model.spec import PartitionField
+from lancepart.model.suggest import near
 from lancepart.model.transforms import Identity, Truncate
 
 
@@ -131,5 +132,7 @@ def _index(metadata: TableMetadata, name: str) -> int:
     index = metadata.schema.get_field_index(name)
     if index < 0:
         known = ", ".join(metadata.schema.names)
-        raise TableColumnNotFoundError(f"there is no column {name!r}: the table has {known}")
+        raise TableColumnNotFoundError(
+            f"there is no column {name!r}: the table has {known}{near(name, metadata.schema.names)}"
+        )
     return int(index)

@@ -20,11 +20,13 @@ from lancepart.layout.hive import HiveColumn
 from lancepart.layout.hivetree import TreeManifest, is_bare_tree, namespace_properties
 from lancepart.layout.metadata import as_stored, is_partitioned
 from lancepart.model.ids import check_path, object_id
-from lancepart.model.partition_by import named_column, parse_partition_by
+from lancepart.model.partition_by import named_column, parse_partition_by, spread
 from lancepart.model.schema import assign_field_ids, check_column_names, refuse_empty_names
 from lancepart.model.spec import PartitionField
 from lancepart.model.sqltext import arguments, closing, tokens
+from lancepart.model.suggest import near
 from lancepart.storage.manifest import Manifest
+from lancepart.storage.places import missing, refuse_file, refuse_plain
 from lancepart.storage.root import Root
 from lancepart.storage.rows import NAMESPACE
 from lancepart.storage.snapshot import Snapshot
@@ -32,15 +34,21 @@ from lancepart.storage.snapshot import Snapshot
 
 def find(root: Root, namespace: Sequence[str] = ()) -> Manifest:
     """The manifest of the table at a root, or at a namespace of a larger catalog; as a tree if it is Hive-style."""
+    if isinstance(namespace, str):
+        raise InvalidInputError(f"namespace is {namespace!r}: give a list of names")
     path = check_path(namespace, what="namespace", root_allowed=True)
+    refuse_file(root)
     manifest = Manifest(root)
     snapshot = manifest.snapshot()
     if snapshot.handle is None:
         if is_bare_tree(root, path):
             return TreeManifest(root, path)
         manifest.refuse_remains()
-        raise TableNotFoundError(f"there is no partitioned table at {root.uri!r}: make one with lancepart.create_table")
-    _require_namespace(snapshot, path)
+        refuse_plain(root)
+        raise TableNotFoundError(
+            f"there is no partitioned table at {root.uri!r}{missing(root)}: make one with lancepart.create_table"
+        )
+    _require_namespace(root, snapshot, path)
     properties = namespace_properties(snapshot, path)
     location = own_root(properties) if path else None
     if location is not None:
@@ -58,14 +66,15 @@ def moved(root: Root, location: str) -> Root:
     return Root(root.uri_of(location), root.storage_options)
 
 
-def _require_namespace(snapshot: Snapshot, path: Sequence[str]) -> None:
+def _require_namespace(root: Root, snapshot: Snapshot, path: Sequence[str]) -> None:
     if not path:
         return
     row = snapshot.row(object_id(path))
     if row is None:
-        raise NamespaceNotFoundError(f"namespace {object_id(path)!r} does not exist")
+        known = near(path[-1], snapshot.names(object_id(path[:-1]), NAMESPACE))
+        raise NamespaceNotFoundError(f"namespace {object_id(path)!r} does not exist in {root.uri!r}{known}")
     if row.object_type != NAMESPACE:
-        raise InvalidTableStateError(f"{object_id(path)!r} is a {row.object_type}, not a namespace")
+        raise InvalidTableStateError(f"{object_id(path)!r} of {root.uri!r} is a {row.object_type}, not a namespace")
 
 
 def create_hive(root: Root, schema: Any, partition_by: Sequence[str | PartitionField]) -> TreeManifest:
@@ -76,7 +85,7 @@ def create_hive(root: Root, schema: Any, partition_by: Sequence[str | PartitionF
     refuse_empty_names(schema)
     create.check_partition_by(partition_by)
     numbered = assign_field_ids(pa.schema([as_stored(field) for field in schema], metadata=schema.metadata))
-    columns = [_level(item, numbered) for item in partition_by]
+    columns = list(dict.fromkeys(level for item in partition_by for level in _levels(item, numbered)))
     hive.check(numbered, columns)
     manifest = TreeManifest(root)
     taken = Manifest(root)
@@ -84,6 +93,10 @@ def create_hive(root: Root, schema: Any, partition_by: Sequence[str | PartitionF
     if not taken.claim_properties(hive.to_properties(numbered, columns)):
         raise TableAlreadyExistsError(f"there is a partitioned table at {root.uri!r} already: open it")
     return manifest
+
+
+def _levels(item: str | PartitionField, schema: Any) -> list[HiveColumn]:
+    return [_level(part, schema) for part in ([item] if isinstance(item, PartitionField) else spread(item, schema))]
 
 
 def _level(item: str | PartitionField, schema: Any) -> HiveColumn:

@@ -201,7 +201,7 @@ def _reason(error: Exception, schema: Any) -> str:
     last = (lines[-1] if lines else type(error).__name__).removeprefix("DataFusion error: ")
     last = last.replace(f"{_TABLE}.", "")
     if column := _NO_COLUMN.search(last):
-        return f"{last}{near(column[1] or column[2], schema.names)}"
+        return f"{last.rstrip('.')}{near(column[1] or column[2], schema.names)}"
     return last
 
 

@@ -8,13 +8,13 @@ from difflib import get_close_matches
 _MOST = 3
 
 
-def near(name: str, known: Iterable[str]) -> str:
+def near(name: object, known: Iterable[str]) -> str:
     """What to add to an error about a name that is not known: the known ones that are spelled like it, or nothing.
 
     >>> near("contry", ["id", "country"])
     "; did you mean 'country'?"
     """
-    found = like(name, known)
+    found = like(name, known) if isinstance(name, str) else []
     return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError
 from lancepart.model.parse import parse
 from lancepart.model.predicate import And, Predicate
+from lancepart.model.suggest import near
 from lancepart.plan.join import ANTI, FULL, INNER, LEFT, RIGHT, SEMI
 from lancepart.plan.shares import JoinKey
 
@@ -99,12 +100,14 @@ def chosen(columns: Sequence[Column], names: Sequence[str] | None) -> tuple[Colu
     """The columns of the result that are asked for, in that order."""
     if names is None:
         return tuple(columns)
-    if isinstance(names, str):
+    if isinstance(names, str) or not isinstance(names, Iterable):
         raise InvalidInputError(f"columns is {names!r}: give a list of names")
     known = {column.name: column for column in columns}
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise TableColumnNotFoundError(f"there is no column {unknown[0]!r}: the join has {', '.join(known)}")
+        raise TableColumnNotFoundError(
+            f"there is no column {unknown[0]!r}: the join has {', '.join(known)}{near(unknown[0], known)}"
+        )
     if not names or len(set(names)) != len(names):
         raise InvalidInputError("columns is empty or has a name twice: name each column once, or leave it out for all")
     return tuple(known[name] for name in names)

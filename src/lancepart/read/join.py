@@ -16,6 +16,7 @@ from lancepart.layout.metadata import TableMetadata
 from lancepart.model.joinkeys import common_type
 from lancepart.model.parse import parse
 from lancepart.model.predicate import Predicate
+from lancepart.model.suggest import near
 from lancepart.plan import join as joins
 from lancepart.plan.join import JoinPlan, Side
 from lancepart.plan.output import Column, chosen, kind_of_join, result_columns, schema_of, split
@@ -205,7 +206,9 @@ def join_keys(on: On, left: TableMetadata, right: TableMetadata) -> tuple[JoinKe
 def _type_of(name: str, side: str, metadata: TableMetadata) -> Any:
     schema = metadata.plain_schema
     if name not in schema.names:
-        raise TableColumnNotFoundError(f"the {side} table has no column {name!r}: it has {', '.join(schema.names)}")
+        raise TableColumnNotFoundError(
+            f"the {side} table has no column {name!r}: it has {', '.join(schema.names)}{near(name, schema.names)}"
+        )
     return schema.field(name).type
 
 

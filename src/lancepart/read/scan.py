@@ -6,7 +6,7 @@ import html
 import os
 import queue
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +19,7 @@ from lancepart.errors import InvalidInputError, TableColumnNotFoundError
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.parse import parse
 from lancepart.model.predicate import Predicate
+from lancepart.model.suggest import near
 from lancepart.plan import planner
 from lancepart.plan.planner import Plan
 from lancepart.read import leaf
@@ -55,12 +56,14 @@ class Scan:
         limit: int | None,
     ) -> Scan:
         """Check what is asked for; nothing is read yet."""
-        if isinstance(columns, str):
+        if isinstance(columns, str) or not isinstance(columns, Iterable | None):
             raise InvalidInputError(f"columns is {columns!r}: give a list of names")
         unknown = [name for name in columns or () if name not in metadata.schema.names]
         if unknown:
             known = ", ".join(metadata.schema.names)
-            raise TableColumnNotFoundError(f"there is no column {unknown[0]!r}: the table has {known}")
+            raise TableColumnNotFoundError(
+                f"there is no column {unknown[0]!r}: the table has {known}{near(unknown[0], metadata.schema.names)}"
+            )
         twice = [name for name in columns or () if list(columns or ()).count(name) > 1]
         if twice or (columns is not None and not len(columns)):
             fault = f"has {twice[0]!r} twice" if twice else "is empty"

@@ -6,11 +6,14 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import quote, unquote, urlparse
+from typing import Any
+from urllib.parse import quote, unquote
 
 from lancepart.errors import InvalidInputError
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
+_FILE = re.compile(r"^file:(?://(?P<host>[^/]*)(?=/|$))?", re.IGNORECASE)
+_SAME_STORE = {"s3a://": "s3://", "s3n://": "s3://"}
 _HOME = re.compile(r"^~(?![^/\\]*\.lance$)")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -28,14 +31,17 @@ class Root:
 
     @classmethod
     def parse(cls, root: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Root:
-        """Read a path or URI as given by a user."""
-        text = os.fspath(root)
-        if not text.strip():
-            raise InvalidInputError("root is empty: give a local path or a URI such as s3://bucket/prefix")
-        if text.startswith("file://"):
-            text = unquote(urlparse(text).path)
-        text = text.rstrip("/") if _SCHEME.match(text) else os.path.abspath(os.path.expanduser(text))
-        return cls(text, dict(storage_options or {}))
+        """Read a path or URI as given by a user; however it is spelled, one place has one root.
+
+        >>> Root.parse("file:/data/t/").uri, Root.parse("file://localhost/data/t").uri, Root.parse("s3a://b/t/").uri
+        ('/data/t', '/data/t', 's3://b/t')
+        """
+        text: Any = os.fspath(root) if isinstance(root, os.PathLike) else root
+        if not isinstance(text, str):
+            raise InvalidInputError(f"root is {root!r}: give a local path or a URI, as a string or a path")
+        if storage_options is not None and not isinstance(storage_options, Mapping):
+            raise InvalidInputError(f"storage_options is a {type(storage_options).__name__}: give a dict of strings")
+        return cls(_spelled(text), dict(storage_options or {}))
 
     @property
     def is_local(self) -> bool:
@@ -79,6 +85,22 @@ class Root:
                 raise InvalidInputError(
                     f"location {location!r} is not removed: {step!r} is a symbolic link; remove the link by hand"
                 )
+
+
+def _spelled(text: str) -> str:
+    if not text.strip():
+        raise InvalidInputError("root is empty: give a local path or a URI such as s3://bucket/prefix")
+    if found := _FILE.match(text):
+        if found["host"] not in (None, "", "localhost"):
+            raise InvalidInputError(f"root {text!r} is on another machine: a file URI has no host, as in file:///data")
+        text = unquote(text[found.end() :])
+    elif found := _SCHEME.match(text):
+        scheme = found[0].lower()
+        return _SAME_STORE.get(scheme, scheme) + text[found.end() :].rstrip("/")
+    if text == "~" or text.startswith("~/"):
+        raise InvalidInputError(f"root {text!r}: ~ is not expanded; write the path out, or use os.path.expanduser")
+    path = os.path.abspath(text)
+    return path[1:] if path.startswith("//") else path
 
 
 def check_location(location: str) -> str:

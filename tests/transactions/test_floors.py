@@ -420,6 +420,22 @@ def test_a_partition_that_went_and_came_back_is_collected_like_any_other(local: 
     assert set(os.listdir(local.root)) == {"__manifest", *leaves}
 
 
+def test_a_partition_whose_directory_is_gone_comes_back(local: Place) -> None:
+    table = make(local, ROWS)
+    table.delete("bank = 'A'")
+    for _ in range(2):
+        table.append(data([(9, "B", 0)]))
+        collect.expire(table._manifest, NOW, safe_age=NOW, progress=False)
+    orphans(table, NOW)
+    assert len(os.listdir(local.root)) == 2
+    table.append(data([(5, "A", 50)]))
+    grow_old(Path(local.root))
+
+    assert orphans(table).kept == ()
+    assert expire(table).kept == ()
+    assert_whole(table)
+
+
 def test_a_leaf_that_cannot_be_read_is_kept_whole_and_reported_and_the_others_are_collected(local: Place) -> None:
     table = make(local, ROWS)
     table.append(data([(4, "A", 1), (5, "B", 1)]))

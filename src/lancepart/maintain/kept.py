@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lancepart.commit.once import is_key
-from lancepart.format.names import READ_VERSION, TABLE, TABLE_VERSION
+from lancepart.format.names import READ_VERSION, TABLE, TABLE_VERSION, split_version_id
 from lancepart.format.records import VersionRecord
 from lancepart.format.rows import Row
 from lancepart.layout import create
@@ -85,14 +85,14 @@ def kept(manifest: Manifest, oldest: int) -> Kept:
     places: dict[str, set[str]] = defaultdict(set)
     for leaf in (*now, *then, *tagged):
         places[leaf.object_id].add(leaf.location)
-    numbers = {leaf.object_id: leaf.number for leaf in then}
+    numbers = {**_over(history.at(manifest, oldest)), **{leaf.object_id: leaf.number for leaf in then}}
     removed: set[str] = set()
     for record in _recorded(snapshot):
         versions = {record.read_version or 0, *(version for pair in record.moved for version in pair)}
         if record.number < numbers.get(record.leaf, 0):
             continue
         if record.leaf not in places:
-            removed |= {record.leaf} if record.stats is None or record.stats.rows else set()
+            removed.add(record.leaf)
         elif record.location is not None:
             found.versions[record.location] |= versions
         else:
@@ -101,6 +101,16 @@ def kept(manifest: Manifest, oldest: int) -> Kept:
                 (found.versions if single else found.perhaps)[place] |= versions
     for leaf in _removed(manifest, removed, oldest, snapshot.version):
         found.add(leaf)
+    return found
+
+
+def _over(snapshot: Snapshot) -> dict[str, int]:
+    """For each leaf of which a version is recorded the number after the last: those before it are not in use later."""
+    found: dict[str, int] = {}
+    for item in snapshot.ids("", TABLE_VERSION):
+        named = split_version_id(item)
+        if named is not None:
+            found[named[0]] = max(found.get(named[0], 0), named[1] + 1)
     return found
 
 
@@ -134,7 +144,7 @@ def _of_draft(manifest: Manifest, oldest: int, latest: int) -> Iterator[Leaf]:
 
 
 def _removed(manifest: Manifest, owners: set[str], oldest: int, latest: int) -> Iterator[Leaf]:
-    """Leaves that were removed with rows in them, as kept snapshots in between may still read them."""
+    """Leaves that came and went again between two snapshots, as those in between may still read them."""
     if not owners:
         return
     for version in _between(manifest, oldest, latest):

@@ -103,7 +103,7 @@ def clear_older(transaction: Transaction, keys: Set[tuple[str, ...]]) -> None:
 def _clear_rows(transaction: Transaction, item: Any, keys: Set[tuple[str, ...]]) -> None:
     metadata, spec = transaction.metadata, transaction.spec
     numbers = {number for field in spec.fields for number in field.source_ids}
-    columns = [field.name for number, field in metadata.columns.items() if number in numbers]
+    columns = list(dict.fromkeys(field.name for number, field in metadata.owners.items() if number in numbers))
     schema = pa.schema([metadata.schema.field(name) for name in columns])
     doomed = []
     for batch in reading.with_addresses(transaction.task(item, None, columns)):
@@ -247,5 +247,5 @@ def _key_decides_partition(transaction: Transaction, on: Sequence[str]) -> bool:
 
 
 def _sources(transaction: Transaction) -> list[Any]:
-    columns = transaction.metadata.columns
+    columns = transaction.metadata.owners
     return [columns[number] for field in transaction.spec.fields for number in field.source_ids if number in columns]

@@ -39,6 +39,11 @@ OWN_ROOT = f"{OWN}root"
 MOVED_ROOT = f"{OWN}table"
 IDENTITY = f"{OWN}id"
 
+INDICES = f"{OWN}indices"
+UPGRADE = f"{OWN}upgrade"
+UPGRADED = f"{OWN}upgraded"
+OLD_TREE = f"{OWN}old_tree"
+
 LEAF_ID = "lancepart:field_id"
 
 _VERSION = re.compile(r"(.+)\$([0-9]+)", re.DOTALL)

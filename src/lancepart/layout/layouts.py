@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from lancepart.errors import UnsupportedOperationError
-from lancepart.format.names import READ_VERSION
+from lancepart.errors import InvalidTableStateError, UnsupportedOperationError
+from lancepart.format.names import READ_VERSION, partition_column
 from lancepart.layout import leaves
 from lancepart.layout.draft import draft_leaves, refuse_unpinned
 from lancepart.layout.hivetree import TreeSnapshot, tree_leaves
@@ -14,6 +14,8 @@ from lancepart.layout.leaves import Leaf
 from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import DRAFT, HIVE, MANIFEST, STRONG, TableMetadata, is_draft, read_metadata
 from lancepart.model.spec import PartitionSpec
+from lancepart.model.typenames import holds_exactly, kind_of
+from lancepart.model.values import logical_type
 from lancepart.storage.leafdata import LeafShape
 from lancepart.storage.snapshot import Snapshot
 
@@ -50,7 +52,8 @@ class ManifestLayout:
     def load(self, snapshot: Snapshot) -> TableMetadata:
         """From the manifest's metadata map."""
         has_read_version = snapshot.schema is not None and READ_VERSION.name in snapshot.schema.names
-        return read_metadata(snapshot.properties, has_read_version=has_read_version, root=snapshot.root.uri)
+        metadata = read_metadata(snapshot.properties, has_read_version=has_read_version, root=snapshot.root.uri)
+        return _with_columns(metadata, snapshot.schema)
 
     def candidates(self, snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False) -> Any:
         """A query of the manifest."""
@@ -71,6 +74,29 @@ class ManifestLayout:
                 "time travel and tags need a table with transactions='strong', and this one has 'weak', whose leaves "
                 "are always read at their latest: use it without a version"
             )
+
+
+def _with_columns(metadata: TableMetadata, manifest: Any) -> TableMetadata:
+    """A definition with fields doubted whose columns of the manifest do not keep what is declared; all must exist."""
+    doubted = set()
+    for name, field in metadata.partition_fields.items():
+        index = manifest.get_field_index(partition_column(name))
+        kind = None if index < 0 else manifest.field(index).type
+        if kind is None or kind_of(logical_type(kind)) != kind_of(logical_type(field.result_type)):
+            found = "no such column" if kind is None else f"one of type {kind}"
+            raise InvalidTableStateError(
+                f"partition field {name!r} needs the column {partition_column(name)} of type {field.result_type} in "
+                f"__manifest, which has {found}"
+            )
+        if not holds_exactly(logical_type(kind), logical_type(field.result_type)):
+            doubted.add(name)
+    if not doubted:
+        return metadata
+    specs = [
+        replace(spec, fields=tuple(replace(f, opaque=f.opaque or f.field_id in doubted) for f in spec.fields))
+        for spec in metadata.specs
+    ]
+    return replace(metadata, specs=tuple(specs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -16,15 +16,16 @@ from lancepart.format.names import CHANGE, FORMAT, LAST_FIELD, MODE, ORIGIN, PAS
 from lancepart.model import draft
 from lancepart.model.schema import (
     FIELD_ID,
-    column_by_id,
     dumps,
     field_id,
+    field_ids,
     max_field_id,
     require_field_ids,
     schema_from_json,
     schema_to_json,
 )
 from lancepart.model.spec import PartitionField, PartitionSpec
+from lancepart.model.trust import check_stored, trusted
 
 FORMAT_VERSION = 1
 FLOORS = "floors"
@@ -63,6 +64,11 @@ class TableMetadata:
     def columns(self) -> dict[int, Any]:
         """The columns by field id."""
         return {int(field_id(field) or 0): field for field in self.schema}
+
+    @cached_property
+    def owners(self) -> dict[int, Any]:
+        """The columns by the id of any field in them, nested ones too."""
+        return {number: field for field in self.schema for number in field_ids([field])}
 
     @cached_property
     def plain_schema(self) -> Any:
@@ -129,7 +135,10 @@ def _read(entries: tuple[tuple[str, str], ...], has_read_version: bool, root: st
     if layout == DRAFT:
         specs = tuple(_with_transforms(spec, schema) for spec in specs)
     for spec in specs:
-        _checked(f"{SPEC_PREFIX}{spec.id}", lambda spec=spec: spec.check(schema))
+        _checked(f"{SPEC_PREFIX}{spec.id}", lambda spec=spec: check_stored(spec, schema))
+    _refuse_reused(specs)
+    foreign = FORMAT not in properties or properties.get(ORIGIN) == FOREIGN
+    specs = tuple(trusted(spec, schema, foreign=foreign) for spec in specs)
     mode = properties.get(MODE, STRONG if has_read_version else WEAK)
     if mode not in (STRONG, WEAK):
         raise InvalidTableStateError(f"{MODE} is {mode!r}, neither {STRONG} nor {WEAK}")
@@ -143,8 +152,21 @@ def _read(entries: tuple[tuple[str, str], ...], has_read_version: bool, root: st
         change=_number(properties, CHANGE, 0),
         layout=layout,
         past=_past(properties),
-        foreign=FORMAT not in properties or properties.get(ORIGIN) == FOREIGN,
+        foreign=foreign,
     )
+
+
+def _refuse_reused(specs: Sequence[PartitionSpec]) -> None:
+    """A field id names one field in all specs: its column of the manifest holds the values of one function."""
+    known: dict[str, tuple[int, PartitionField]] = {}
+    for spec in specs:
+        for field in spec.fields:
+            number, other = known.setdefault(field.field_id, (spec.id, field))
+            if not field.same_values(other):
+                raise InvalidTableStateError(
+                    f"partition field {field.field_id!r} stands for one thing in {SPEC_PREFIX}{number} and for another "
+                    f"in {SPEC_PREFIX}{spec.id}: a field_id must never be reused"
+                )
 
 
 def _refuse_newer(properties: Mapping[str, str]) -> None:
@@ -266,8 +288,3 @@ def map_children(arrow_type: Any, change: Any) -> Any:
     if pa.types.is_list(arrow_type):
         return pa.list_(change(arrow_type.value_field))
     return arrow_type
-
-
-def column_named(schema: Any, number: int) -> Any | None:
-    """The column with an id, if there still is one."""
-    return column_by_id(schema, number)

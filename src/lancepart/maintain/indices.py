@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.errors import ConcurrentModificationError, InvalidInputError
+from lancepart.format.names import INDICES
 from lancepart.model.values import logical_type
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError
 
-PROPERTY = "lancepart.indices"
 _ALIASES = {"FTS": "INVERTED"}
 _TRIES = 20
 
@@ -89,7 +89,7 @@ class Index:
 
 def defined(snapshot: Snapshot) -> tuple[Index, ...]:
     """The indices that a table is to have."""
-    written = json.loads(snapshot.properties.get(PROPERTY, "[]"))
+    written = json.loads(snapshot.properties.get(INDICES, "[]"))
     return tuple(Index(**{**each, "kind": kind_of(each["kind"])}) for each in written)
 
 
@@ -99,10 +99,10 @@ def remember(manifest: Manifest, index: Index) -> None:
         snapshot = manifest.snapshot()
         others = [each for each in defined(snapshot) if each.name != index.name]
         wanted = json.dumps([asdict(each) for each in [*others, index]])
-        if snapshot.properties.get(PROPERTY) == wanted:
+        if snapshot.properties.get(INDICES) == wanted:
             return
         try:
-            manifest.swap_properties(snapshot, {PROPERTY: wanted})
+            manifest.swap_properties(snapshot, {INDICES: wanted})
             return
         except ConflictError:
             continue

@@ -10,7 +10,7 @@ from typing import Any
 
 from lancepart.commit.rows import who
 from lancepart.errors import ConcurrentModificationError, InternalError
-from lancepart.format.names import READ_BRANCH, READ_TAG, READ_VERSION, TABLE_VERSION, split_version_id
+from lancepart.format.names import READ_BRANCH, READ_TAG, READ_VERSION, TABLE_VERSION, UPGRADED, split_version_id
 from lancepart.format.records import LeafRecord, Signature, Stats, VersionRecord
 from lancepart.format.rows import now
 from lancepart.layout import create
@@ -33,8 +33,6 @@ from lancepart.storage.root import Root
 from lancepart.storage.rows import Change, Update
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError
-
-UPGRADED = "lancepart.upgraded"
 
 _TRIES = 20
 

@@ -17,7 +17,7 @@ from lancepart.errors import (
     TableAlreadyExistsError,
     UnsupportedOperationError,
 )
-from lancepart.format.names import IDENTITY, MOVED_ROOT, READ_VERSION, partition_column
+from lancepart.format.names import IDENTITY, MOVED_ROOT, OLD_TREE, READ_VERSION, UPGRADE, partition_column
 from lancepart.format.records import LeafRecord, Signature, Stats, VersionRecord
 from lancepart.layout import create, hive, opening
 from lancepart.layout.hivetree import TreeManifest, TreeSnapshot, namespace_properties
@@ -42,8 +42,6 @@ from lancepart.storage.rows import NAMESPACE, Change, Row, Update, dump_metadata
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError
 
-OLD = "lancepart.old_tree"
-STATE = "lancepart.upgrade"
 WORK = "__upgrade"
 
 _TRIES = 20
@@ -102,13 +100,13 @@ def _state(target: Manifest) -> dict[str, str]:
     """What all runs of one upgrade share, so that they give partitions the same names and places."""
     fresh = json.dumps({"salt": secrets.token_hex(8), "id": uuid.uuid4().hex})
     snapshot = target.snapshot()
-    if STATE not in snapshot.properties:
+    if UPGRADE not in snapshot.properties:
         if is_partitioned(snapshot.properties) or snapshot.row("v1") is not None:
             raise TableAlreadyExistsError(
                 f"{target.root.uri!r} has a table or a namespace 'v1' of its own, where the upgraded table would be"
             )
-        target.claim_properties({STATE: fresh})
-    found: dict[str, str] = json.loads(target.snapshot().properties[STATE])
+        target.claim_properties({UPGRADE: fresh})
+    found: dict[str, str] = json.loads(target.snapshot().properties[UPGRADE])
     return found
 
 
@@ -222,7 +220,7 @@ def _swap(tree: TreeManifest, target: Manifest, metadata: TableMetadata, locatio
     old = {key: value for key, value in snapshot.table_properties.items() if key.startswith(hive.PREFIX)}
     kept = json.dumps(old)
     if not location:
-        return _swap_root(target, snapshot, {**properties, **dict.fromkeys(old), STATE: None, OLD: kept})
+        return _swap_root(target, snapshot, {**properties, **dict.fromkeys(old), UPGRADE: None, OLD_TREE: kept})
     target.set_properties(properties)
 
     def plan(latest: Snapshot, retry: bool) -> tuple[Change, bool]:
@@ -230,7 +228,7 @@ def _swap(tree: TreeManifest, target: Manifest, metadata: TableMetadata, locatio
         if row is None:
             return Change(), False
         mine = {key: value for key, value in (row.metadata or {}).items() if key not in old}
-        told = dump_metadata({**mine, MOVED_ROOT: location, IDENTITY: metadata.salt, OLD: kept})
+        told = dump_metadata({**mine, MOVED_ROOT: location, IDENTITY: metadata.salt, OLD_TREE: kept})
         return Change(updates=(Update(object_id=row.object_id, values={"metadata": told}),)), True
 
     return Manifest(tree.root).transact(plan)
@@ -246,15 +244,15 @@ def _swap_root(target: Manifest, snapshot: TreeSnapshot, values: Mapping[str, st
 
 def tidy(manifest: Manifest) -> None:
     """Remove what an upgrade noted down for itself."""
-    if STATE in manifest.snapshot().properties:
-        manifest.set_properties({STATE: None})
+    if UPGRADE in manifest.snapshot().properties:
+        manifest.set_properties({UPGRADE: None})
     Files(manifest.root).delete_directory(WORK, with_tables=True)
 
 
 def remove_old(root: Root, namespace: Sequence[str]) -> None:
     """Drop the tree that an upgrade kept: its rows in one commit, then its directories."""
     catalog = Manifest(root)
-    kept = namespace_properties(catalog.snapshot(), namespace).get(OLD)
+    kept = namespace_properties(catalog.snapshot(), namespace).get(OLD_TREE)
     if kept is None:
         return
     _, columns = hive.from_properties(json.loads(kept))

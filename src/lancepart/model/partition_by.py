@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
 from lancepart.model.expressions import Expression, referenced_columns
-from lancepart.model.schema import column_by_id, field_id
+from lancepart.model.schema import field_id, source_by_id
 from lancepart.model.spec import PartitionField, unused_id
 from lancepart.model.sqltext import Token, arguments, closing, tokens
 from lancepart.model.suggest import near
@@ -116,7 +116,7 @@ def cycles(fields: Sequence[PartitionField]) -> list[PartitionField]:
 
 
 def _check(field: PartitionField, schema: Any) -> None:
-    columns = [column_by_id(schema, number) for number in field.source_ids]
+    columns = [source_by_id(schema, number) for number in field.source_ids]
     missing = [number for number, column in zip(field.source_ids, columns, strict=True) if column is None]
     if missing:
         raise InvalidInputError(f"partition field {field.field_id!r}: no column has the field id {missing[0]}")

@@ -135,9 +135,25 @@ def field_by_id(schema: Any, number: int) -> Any | None:
     return field_ids(schema).get(number)
 
 
-def column_by_id(schema: Any, number: int) -> Any | None:
-    """The top-level column with this id, or None if it was removed or is nested."""
-    return next((field for field in schema if field_id(field) == number), None)
+def source_path(schema: Any, number: int) -> tuple[Any, ...] | None:
+    """The fields from a column down to the one with this id, all but the last structs; None if there is none such."""
+    for field in schema:
+        if field_id(field) == number:
+            return (field,)
+        if pa.types.is_struct(field.type) and (inside := source_path(field.type, number)) is not None:
+            return (field, *inside)
+    return None
+
+
+def source_by_id(schema: Any, number: int) -> Any | None:
+    """The field with this id, a nested one under its path; None if it was removed or has no single value a row.
+
+    >>> inner = pa.field("a", pa.int32(), metadata={"lance:field_id": "1"})
+    >>> source_by_id(pa.schema([pa.field("s", pa.struct([inner]), metadata={"lance:field_id": "0"})]), 1).name
+    's.a'
+    """
+    path = source_path(schema, number)
+    return None if path is None else path[-1].with_name(".".join(field.name for field in path))
 
 
 def max_field_id(schema: Any) -> int:

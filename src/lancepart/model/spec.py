@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from functools import lru_cache
 from typing import Any
 
@@ -15,20 +16,27 @@ from lance_namespace_urllib3_client.models.partition_spec import PartitionSpec a
 
 from lancepart.errors import InvalidInputError
 from lancepart.model.expressions import Expression
-from lancepart.model.schema import column_by_id, dumps, field_by_id, type_from_json, type_to_json
+from lancepart.model.schema import dumps, field_by_id, source_by_id, type_from_json, type_to_json
 from lancepart.model.transforms import MultiBucket, Transform, Truncate, is_numeric_truncate
-from lancepart.model.typenames import kind_of
+from lancepart.model.typenames import holds_exactly, kind_of
+from lancepart.model.values import logical_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionField:
-    """How one partition value is derived from source columns."""
+    """How one partition value is derived from source columns.
+
+    Of an ``opaque`` field the values in a table can't be told from its rows, and with ``any_zone`` the parts of a time
+    may be those in UTC or in the column's zone: another client wrote them.
+    """
 
     field_id: str
     source_ids: tuple[int, ...]
     result_type: Any
     transform: Transform | None = None
     expression: str | None = None
+    opaque: bool = dataclass_field(default=False, compare=False, repr=False)
+    any_zone: bool = dataclass_field(default=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.field_id, str) or not self.field_id:
@@ -70,8 +78,20 @@ class PartitionField:
                 message = f"{transform.name} gives {given}, which is not the declared {self.result_type}"
                 raise InvalidInputError(f"partition field {self.field_id!r}: {message}")
 
+    def holds_exactly(self, source_types: Sequence[Any]) -> bool:
+        """Whether the declared type keeps every value that the field gives."""
+        if self.transform is not None:
+            given = self.transform.result_type(source_types)
+        else:
+            expression = _expression(str(self.expression), len(self.source_ids))
+            given = pa.null() if expression.unlisted is not None else expression.value_type(source_types)
+        return holds_exactly(logical_type(self.result_type), logical_type(given))
+
     def check_new(self, source_types: Sequence[Any]) -> None:
         """What is asked of a field that is being defined, beyond what one that exists must hold."""
+        if not self.holds_exactly(source_types):
+            message = f"the declared {self.result_type} does not keep every value that the field gives"
+            raise InvalidInputError(f"partition field {self.field_id!r}: {message}")
         if self.expression is not None:
             expression = _expression(self.expression, len(self.source_ids))
             self._naming(lambda: expression.check_new(source_types, self.result_type))
@@ -81,6 +101,8 @@ class PartitionField:
         """The partition value of each row, in the declared type; a removed column is an array of nulls."""
         if self.expression is not None:
             return _expression(self.expression, len(self.source_ids)).apply(arrays, self.result_type)
+        if self.opaque:
+            self.check([array.type for array in arrays])
         values = self.transform.apply(arrays)  # type: ignore[union-attr]
         try:
             return values if values.type == self.result_type else values.cast(self.result_type)
@@ -89,8 +111,8 @@ class PartitionField:
             raise InvalidInputError(f"partition field {self.field_id!r}: {message}") from error
 
     def sources(self, schema: Any) -> tuple[Any | None, ...]:
-        """The source columns in a schema with field ids, None for one that was removed."""
-        return tuple(column_by_id(schema, number) for number in self.source_ids)
+        """The source fields in a schema with field ids, nested ones under their paths; None for a removed one."""
+        return tuple(source_by_id(schema, number) for number in self.source_ids)
 
     def sql(self, columns: Sequence[str], *, source_types: Sequence[Any] = ()) -> str:
         """The field as DataFusion SQL over columns already quoted; for an expression, over ``col0`` and so on."""
@@ -161,7 +183,7 @@ class PartitionSpec:
         for field in self.fields:
             for number, column in zip(field.source_ids, field.sources(schema), strict=True):
                 if column is None and (nested := field_by_id(schema, number)) is not None:
-                    message = f"source {number} ({nested.name!r}) is inside another column; use a top-level one"
+                    message = f"source {number} ({nested.name!r}) is inside a list or a map, and has no single value"
                     raise InvalidInputError(f"partition field {field.field_id!r}: {message}")
             field.check([pa.null() if column is None else column.type for column in field.sources(schema)])
 

@@ -66,6 +66,9 @@ _TIMES = {"time32": pa.time32, "time64": pa.time64, "duration": pa.duration}
 _DECIMALS = {f"decimal{bits}": getattr(pa, f"decimal{bits}") for bits in (32, 64, 128, 256)}
 
 
+_UNITS = ("s", "ms", "us", "ns")
+
+
 def type_name(arrow_type: Any, *, exact: bool = True) -> str:
     """The name of a type without fields; the plain one leaves out units, zones and how values are encoded.
 
@@ -122,6 +125,26 @@ def kind_of(arrow_type: Any) -> str:
     if kinds.is_binary(arrow_type) or kinds.is_large_binary(arrow_type) or kinds.is_fixed_size_binary(arrow_type):
         return "bytes"
     return str(arrow_type).split("[", 1)[0].rstrip("0123456789")
+
+
+def holds_exactly(declared: Any, given: Any) -> bool:
+    """Whether a type that is declared for values keeps each of them that fits, so that equal ones stay equal.
+
+    >>> holds_exactly(pa.int64(), pa.int32()), holds_exactly(pa.float32(), pa.float64())
+    (True, False)
+    """
+    kinds = pa.types
+    if declared == given or kinds.is_null(given):
+        return True
+    if kinds.is_floating(declared) and kinds.is_floating(given):
+        return bool(declared.bit_width >= given.bit_width)
+    if kinds.is_decimal(declared) and kinds.is_decimal(given):
+        return bool(declared.scale == given.scale)
+    if kinds.is_timestamp(declared) and kinds.is_timestamp(given):
+        return declared.tz == given.tz and _UNITS.index(declared.unit) >= _UNITS.index(given.unit)
+    if kinds.is_integer(declared) and kinds.is_integer(given):
+        return True
+    return kind_of(declared) == kind_of(given) in ("text", "bytes")
 
 
 def extension_metadata(arrow_type: Any) -> str | bytes:

@@ -11,7 +11,7 @@ from lancepart.model.ordering import Key, Ordering, ordering
 
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY = 86_400
-_UTC = {None, "UTC", "+00:00", "Z", "Etc/UTC"}
+UTC_ZONES = {None, "UTC", "+00:00", "Z", "Etc/UTC"}
 
 
 def widening(source: Any, target: Any) -> Callable[[Key], Key] | None:
@@ -60,17 +60,17 @@ def _from_decimal(source: Any, target: Any) -> Callable[[Key], Key] | None:
 
 def _from_time(source: Any, target: Any) -> Callable[[Key], Key] | None:
     types = pa.types
-    if types.is_date32(source) and types.is_timestamp(target) and target.tz in _UTC:
+    if types.is_date32(source) and types.is_timestamp(target) and target.tz in UTC_ZONES:
         factor = _DAY * _PER_SECOND[target.unit]
         return lambda key: key * factor
     if types.is_date32(source) and types.is_date64(target):
         return lambda key: key * _DAY * 1000
     if not types.is_timestamp(source):
         return None
-    if types.is_date32(target) and source.tz in _UTC:
+    if types.is_date32(target) and source.tz in UTC_ZONES:
         per_day = _DAY * _PER_SECOND[source.unit]
         return lambda key: key // per_day
-    same_clock = types.is_timestamp(target) and (source.tz == target.tz or {source.tz, target.tz} <= _UTC)
+    same_clock = types.is_timestamp(target) and (source.tz == target.tz or {source.tz, target.tz} <= UTC_ZONES)
     if not same_clock or _PER_SECOND[target.unit] < _PER_SECOND[source.unit]:
         return None
     ratio = _PER_SECOND[target.unit] // _PER_SECOND[source.unit]

@@ -37,6 +37,10 @@ class Hours:
         bounds = np.array(ranges, dtype=np.int64).reshape(-1, 2)
         return cls(first=bounds[:, 0], last=bounds[:, 1])
 
+    def widened(self, hours: int) -> Hours:
+        """The same with some hours more on either side."""
+        return Hours(first=self.first - hours, last=self.last + hours)
+
     def touch(self, parts: Mapping[str, Ints]) -> Bools:
         """Whether some hour has these parts, for each row of the arrays given for any subset of ``PARTS``."""
         given = tuple(part for part in PARTS if part in parts)

@@ -33,7 +33,7 @@ def image(field: PartitionField, domains: Sequence[Domain | None], value_type: A
     Exact for identity, time parts, truncate and whatever has few source values; a source that is None is free.
     """
     target = ordering(value_type)
-    if target is None or all(domain is None or domain.is_everything for domain in domains):
+    if field.opaque or target is None or all(domain is None or domain.is_everything for domain in domains):
         return None
     if not isinstance(field.transform, (Identity, Truncate, *TIME_PARTS)):
         listed = enumerated(field, domains, target)
@@ -43,7 +43,7 @@ def image(field: PartitionField, domains: Sequence[Domain | None], value_type: A
         return None
     part = TIME_PARTS.get(type(field.transform))
     if part is not None:
-        return _part_image(part, domain, target)
+        return _part_image(part, domain, target, hours_of(domain, any_zone=field.any_zone))
     if isinstance(field.transform, Truncate):
         domain = truncated(domain, field.transform)
     return narrowed(closed(domain), target)
@@ -151,8 +151,13 @@ def narrowed(domain: Domain, target: Ordering) -> Domain | None:
     return closed(Domain.spanning(target, spans, null=domain.null))
 
 
-def _part_image(part: str, domain: Domain, target: Ordering) -> Domain:
+def hours_of(domain: Domain, *, any_zone: bool) -> Hours:
+    """The hours in which a domain has an instant, by the clock of UTC or, if need be, by that of any zone."""
     hours = Hours.of(domain)
+    return hours.widened(24) if any_zone else hours
+
+
+def _part_image(part: str, domain: Domain, target: Ordering, hours: Hours) -> Domain:
     if part == "year":
         return Domain.spanning(target, year_ranges(hours), null=domain.null)
     candidates = np.array(_PART_RANGES[part], dtype=np.int64)
@@ -166,7 +171,8 @@ def term_domain(field: PartitionField, constraint: Constraint, columns: Mapping[
     """What a constraint says of a field's own function, in the type of its values; None where it says nothing."""
     target = ordering(kind)
     names = [columns[source].name for source in field.source_ids if source in columns]
-    if field.transform is None or target is None or len(names) < len(field.source_ids):
+    doubted = field.opaque or field.any_zone
+    if doubted or field.transform is None or target is None or len(names) < len(field.source_ids):
         return None
     found = constraint.get(Term(transform=field.transform, columns=tuple(names)))
     return None if found is None else narrowed(closed(found), target)

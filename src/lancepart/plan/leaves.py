@@ -18,13 +18,14 @@ from lancepart.model.spec import PartitionField
 from lancepart.model.terms import Term
 from lancepart.model.transforms import Bucket, Identity, Truncate
 from lancepart.model.values import canonical, decoded
-from lancepart.plan.calendar import PARTS, Hours, cells
+from lancepart.plan.calendar import PARTS, cells
 from lancepart.plan.formula import Constraint
 from lancepart.plan.images import (
     MOST_VALUES,
     TIME_PARTS,
     applied,
     combinations,
+    hours_of,
     image,
     source_domains,
     term_domain,
@@ -38,6 +39,7 @@ class Leaves:
     """The partition values of many leaves of one spec version, asked one constraint after the other."""
 
     def __init__(self, fields: Sequence[PartitionField], columns: Mapping[int, Any], values: Any) -> None:
+        fields = [field for field in fields if not field.opaque]
         self._fields = tuple(fields)
         self._columns = columns
         self._count = values.num_rows
@@ -93,7 +95,8 @@ class Leaves:
         kept = self.all()
         parts = {TIME_PARTS[type(f.transform)]: self._values[f.field_id] for f in fields if _is_part(f)}
         if parts:
-            kept &= self._in_calendar(fields[0].source_ids[0], parts, domain)
+            any_zone = any(field.any_zone for field in fields)
+            kept &= self._in_calendar(fields[0].source_ids[0], parts, domain, any_zone=any_zone)
         for field in fields:
             if not _is_part(field):
                 kept &= self._field(field, domain)
@@ -111,12 +114,12 @@ class Leaves:
         distinct, places = self._coded[field.field_id]
         return _numpy(domain.mask(distinct))[places]
 
-    def _in_calendar(self, source: int, parts: Mapping[str, Any], domain: Domain) -> Bools:
+    def _in_calendar(self, source: int, parts: Mapping[str, Any], domain: Domain, *, any_zone: bool) -> Bools:
         """Which leaves have the parts of some instant in a domain, each combination of parts asked once."""
         if source not in self._dated:
             self._dated[source] = _dated(parts)
         distinct, missing, places = self._dated[source]
-        return np.where(missing, domain.null, Hours.of(domain).touch(distinct))[places]
+        return np.where(missing, domain.null, hours_of(domain, any_zone=any_zone).touch(distinct))[places]
 
     def _together(self, fields: list[PartitionField], domain: Domain, parts: Mapping[str, Any], kept: Bools) -> Bools:
         """Try each source value that is left: for fields that only together rule a leaf out."""
@@ -134,6 +137,8 @@ class Leaves:
         """The leaves whose values come out of some row of source values."""
         pairs = []
         for field in fields:
+            if field.any_zone:
+                continue
             values, result = self._values[field.field_id], applied(field, [sources[at] for at in field.source_ids])
             if result is not None and result.type == values.type:
                 pairs.append((values, result))

@@ -116,9 +116,11 @@ class Pruner:
         return reduce(Domain.intersect, known) if known else None
 
     def _excuse(self, field: PartitionField) -> str:
+        if field.opaque:
+            return f"its values are held as {field.result_type}, which does not keep them exactly"
         removed = [source for source in field.source_ids if source not in self.columns]
         if removed:
-            return "its source column was removed"
+            return "its source column was removed, or is inside another"
         names = [self.columns[source].name for source in field.source_ids]
         spoken = _columns(self.asked)
         silent = [name for name in names if name not in spoken]

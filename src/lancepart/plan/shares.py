@@ -73,7 +73,12 @@ def offers(spec: PartitionSpec, positions: Mapping[int, int], keys: Sequence[Joi
 
 def offer(field: PartitionField, positions: Mapping[int, int]) -> Share | None:
     """A partition field as a function of join keys, if it is known, and over nothing else."""
-    if isinstance(field.transform, Unknown) or not set(field.source_ids) <= positions.keys():
+    if (
+        field.opaque
+        or field.any_zone
+        or isinstance(field.transform, Unknown)
+        or not set(field.source_ids) <= positions.keys()
+    ):
         return None
     places = tuple(positions[source] for source in field.source_ids)
     given = None if field.expression is None else field.result_type

@@ -18,7 +18,6 @@ import pyarrow as pa
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.ordering import unscaled
-from lancepart.model.schema import field_id
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.transforms import Bucket, Day, Hour, Identity, Month, MultiBucket, Transform, Truncate, Year
 
@@ -78,6 +77,8 @@ def _strengths(spec: PartitionSpec, metadata: TableMetadata, columns: Sequence[s
     for field in spec.fields:
         source = metadata.columns.get(field.source_ids[0]) if len(field.source_ids) == 1 else None
         if source is None or source.name not in columns or field.transform is None:
+            continue
+        if field.opaque or field.any_zone:
             continue
         if not _is_faithful(field.transform, source.type):
             continue
@@ -189,7 +190,8 @@ def _plain(text: str, kind: Any) -> Any:
 def partition_sources(metadata: TableMetadata) -> list[str]:
     """The columns that some partition field is made of."""
     used = {number for spec in metadata.specs for field in spec.fields for number in field.source_ids}
-    return [field.name for field in metadata.schema if field_id(field) in used]
+    names = {metadata.owners[number].name for number in used if number in metadata.owners}
+    return [name for name in metadata.schema.names if name in names]
 
 
 def to_parts(told: Sequence[Mapping[str, Any]]) -> tuple[KeyPart, ...]:

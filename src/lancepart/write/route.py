@@ -9,9 +9,10 @@ from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lancepart.model.keys import value_keys
-from lancepart.model.schema import field_id
+from lancepart.model.schema import source_path
 from lancepart.model.spec import PartitionSpec
 
 
@@ -74,15 +75,18 @@ def _copied(rows: Any) -> Any:
 
 def partition_values(rows: Any, schema: Any, spec: PartitionSpec) -> list[Any]:
     """The partition value of each row, one array a field; a removed source column counts as NULL."""
-    positions = {field_id(field): index for index, field in enumerate(schema)}
-    arrays = []
-    for field in spec.fields:
-        sources = [
-            rows.column(positions[number]).combine_chunks() if number in positions else pa.nulls(rows.num_rows)
-            for number in field.source_ids
-        ]
-        arrays.append(field.apply(sources))
-    return arrays
+    return [field.apply([_source(rows, schema, number) for number in field.source_ids]) for field in spec.fields]
+
+
+def _source(rows: Any, schema: Any, number: int) -> Any:
+    """A source column, or what a struct holds of it."""
+    path = source_path(schema, number)
+    if path is None:
+        return pa.nulls(rows.num_rows)
+    array = rows.column(schema.get_field_index(path[0].name)).combine_chunks()
+    for field in path[1:]:
+        array = pc.struct_field(array, field.name)
+    return array
 
 
 def _keys(distinct: list[Any], count: int) -> list[tuple[str, ...]]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from zlib import crc32
 
 import lance
 import pyarrow as pa
@@ -44,6 +45,12 @@ def column(name: str, kind: Any, number: int, *, nullable: bool = True) -> dict[
     return {"name": name, "nullable": nullable, "type": spelled, "metadata": {"lance:field_id": str(number)}}
 
 
+def struct_column(name: str, kind: str, number: int, inner: Sequence[Any]) -> dict[str, Any]:
+    """One column of the namespace's schema with fields inside."""
+    spelled = {"type": kind, "fields": list(inner)}
+    return {"name": name, "nullable": True, "type": spelled, "metadata": {"lance:field_id": str(number)}}
+
+
 def make(root: str, columns: Sequence[Any], fields: Sequence[Any], leaves: Sequence[Leaf], **more: Any) -> None:
     """A table of one spec version whose leaves all have one version."""
     types = more.pop("types", None) or {}
@@ -58,10 +65,10 @@ def make(root: str, columns: Sequence[Any], fields: Sequence[Any], leaves: Seque
         held: dict[str, Any] = {}
         for at, each in enumerate(fields):
             held = {**held, f"partition_field_{each['field_id']}": leaf.values[each["field_id"]]}
-            path.append(f"{leaf.name}{at}".ljust(16, "0"))
+            path.append(f"{leaf.name}x{at}".ljust(16, "0"))
             rows["$".join(path)] = {"object_id": "$".join(path), "object_type": "namespace", **held}
         key = "$".join([*path, "dataset"])
-        location = f"{abs(hash(key)) % 2**32:08x}_{key}"
+        location = f"{crc32(key.encode()):08x}_{key}"
         lance.write_dataset(leaf.rows, f"{root}/{location}")
         told = json.dumps(dict(leaf.metadata))
         rows[key] = {"object_id": key, "object_type": "table", "location": location, "metadata": told, **held}

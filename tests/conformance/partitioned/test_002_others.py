@@ -14,7 +14,7 @@ import lancepart as lp
 from tests.conformance.partitioned.handmade import Leaf, column, make, partition_field, publish
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string())])
-LEAF = "v1$a000000000000000$dataset"
+LEAF = "v1$ax00000000000000$dataset"
 
 
 def rows(*ids: int, k: str = "a") -> pa.Table:
@@ -131,7 +131,7 @@ def test_namespaces_that_another_client_made_are_used_again(tmp_path: Path) -> N
     assert sorted(values, key=str) == [("a", 0), ("a", 10), ("a", 20), ("a", None)]
     tables = manifest_rows(str(tmp_path), "object_type = 'table'")
     assert len(tables) == 4
-    assert sum(row["object_id"].startswith("v1$a000000000000000$") for row in tables) == 3
+    assert sum(row["object_id"].startswith("v1$ax00000000000000$") for row in tables) == 3
     assert ids(table) == [1, 2, 3, 3, 13, 13, 14, 14, 23, 23]
 
 

@@ -140,6 +140,6 @@ def test_an_index_that_could_not_answer_is_refused(
 
 def test_an_index_remembered_under_an_alias_is_built_under_its_name(table: lp.PartitionedTable) -> None:
     written = [{"name": "t_idx", "column": 3, "kind": "FTS", "params": {}}]
-    table._manifest.swap_properties(table._manifest.snapshot(), {indices.PROPERTY: json.dumps(written)})
+    table._manifest.swap_properties(table._manifest.snapshot(), {indices.INDICES: json.dumps(written)})
 
     assert [each.kind for each in indices.defined(table._manifest.snapshot())] == ["INVERTED"]

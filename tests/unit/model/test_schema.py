@@ -16,7 +16,6 @@ from lancepart.errors import InvalidInputError, InvalidTableStateError, TableSch
 from lancepart.model.schema import (
     assign_field_ids,
     check_column_names,
-    column_by_id,
     dumps,
     field_by_id,
     field_ids,
@@ -24,6 +23,7 @@ from lancepart.model.schema import (
     require_field_ids,
     schema_from_json,
     schema_to_json,
+    source_by_id,
     type_from_json,
     type_to_json,
 )
@@ -252,8 +252,9 @@ def test_a_field_is_found_by_its_id() -> None:
     schema = assign_field_ids(pa.schema([("s", pa.struct([("inner", pa.int8())])), ("b", pa.int8())]))
 
     assert field_by_id(schema, 1).name == "inner"
-    assert column_by_id(schema, 1) is None
-    assert column_by_id(schema, 2).name == "b"
+    assert source_by_id(schema, 1).name == "s.inner"
+    assert source_by_id(schema, 2).name == "b"
+    assert source_by_id(schema, 9) is None
     assert field_by_id(schema, 9) is None
 
 

@@ -113,8 +113,10 @@ def test_a_spec_fits_its_schema() -> None:
         PartitionSpec(id=1, fields=(field("y", Year(), 2),)).check(SCHEMA)
     with pytest.raises(InvalidInputError, match="'c': identity gives string, which is not the declared int32"):
         PartitionSpec(id=1, fields=(field("c", Identity(), 2),)).check(SCHEMA)
-    with pytest.raises(InvalidInputError, match=r"'x': source 4 .* is inside another column"):
-        PartitionSpec(id=1, fields=(field("x", Identity(), 4),)).check(SCHEMA)
+    PartitionSpec(id=1, fields=(field("x", Identity(), 4),)).check(SCHEMA)
+    listed = assign_field_ids(pa.schema([("l", pa.list_(pa.int8()))]))
+    with pytest.raises(InvalidInputError, match=r"'x': source 1 .* is inside a list or a map"):
+        PartitionSpec(id=1, fields=(field("x", Identity(), 1),)).check(listed)
     with pytest.raises(InvalidInputError, match=r"'e': expression .* cannot be evaluated"):
         PartitionSpec(id=1, fields=(field("e", None, 3, expression="col0 % 3"),)).check(SCHEMA)
 

@@ -14,6 +14,7 @@ from lancepart.errors import (
 from lancepart.model.ids import object_id
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
+from lancepart.storage.occupied import stranger_in_catalog
 from lancepart.storage.root import Root
 from lancepart.storage.rows import NAMESPACE, Row
 from lancepart.storage.snapshot import Snapshot
@@ -67,6 +68,15 @@ class Catalog:
     def snapshot(self) -> Snapshot:
         """The manifest as it is now; an empty one where the manifest is off."""
         return self.manifest.snapshot() if self.manifest_enabled else Snapshot(None, self.root)
+
+    def require_place(self, snapshot: Snapshot) -> None:
+        """Refuse to make the first object of a catalog where something else stands than a catalog."""
+        stranger = None if snapshot.handle is not None else stranger_in_catalog(self.root)
+        if stranger is not None:
+            raise InvalidInputError(
+                f"{self.root.uri!r} is no place for a catalog: there is {stranger!r}, which belongs to no table of a "
+                "catalog; give a directory of its own"
+            )
 
     def require_manifest(self, operation: str) -> None:
         """Refuse what only the manifest can do."""

@@ -1,8 +1,9 @@
-"""Tables come and go: declare, create, register, deregister, drop."""
+"""Tables come and go: declare, create, drop."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from typing import Any
 
 from lance_namespace import (
@@ -10,18 +11,14 @@ from lance_namespace import (
     CreateTableResponse,
     DeclareTableRequest,
     DeclareTableResponse,
-    DeregisterTableRequest,
-    DeregisterTableResponse,
     DropTableRequest,
     DropTableResponse,
-    RegisterTableRequest,
-    RegisterTableResponse,
 )
 
 from lancepart.catalog import directories, partitioned, requests, tables
 from lancepart.catalog.context import Catalog, shown
 from lancepart.catalog.directories import State
-from lancepart.catalog.properties import as_properties, own_root, refuse_own
+from lancepart.catalog.properties import refuse_own
 from lancepart.catalog.tables import Located
 from lancepart.errors import (
     ConcurrentModificationError,
@@ -32,9 +29,15 @@ from lancepart.errors import (
     UnsupportedOperationError,
 )
 from lancepart.model.ids import check_path, hashed_location, object_id
-from lancepart.storage.dataset import create_dataset, overwrite_dataset, overwrite_managed, read_ipc
+from lancepart.storage.dataset import (
+    create_dataset,
+    overwrite_dataset,
+    overwrite_managed,
+    read_ipc,
+    set_table_metadata,
+)
 from lancepart.storage.root import check_location
-from lancepart.storage.rows import NAMESPACE, TABLE, TABLE_VERSION, Change, Row, Update, dump_metadata, now
+from lancepart.storage.rows import TABLE, TABLE_VERSION, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError, ExistsError, MissingError
 
@@ -45,7 +48,7 @@ def declare(catalog: Catalog, request: DeclareTableRequest) -> DeclareTableRespo
     snapshot = catalog.snapshot()
     refuse_existing(catalog, snapshot, path)
     properties = dict(refuse_own(request.properties or {}))
-    _refuse_unkept(catalog, properties)
+    refuse_unkept(catalog, properties)
     location = declared_location(catalog, snapshot, path, request.location)
     if not directories.reserve(catalog, location):
         raise ConcurrentModificationError(f"table {shown(path)} is being created by another writer at this moment")
@@ -73,15 +76,17 @@ def declare(catalog: Catalog, request: DeclareTableRequest) -> DeclareTableRespo
 def refuse_existing(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...]) -> None:
     """Raise if the name is taken, or its namespace missing."""
     partitioned.refuse_owned(snapshot, path, "append")
+    catalog.require_place(snapshot)
     tables.require_parent(catalog, snapshot, path)
     if tables.find(catalog, snapshot, path) is not None or snapshot.row(object_id(path)) is not None:
         raise TableAlreadyExistsError(f"table {shown(path)} already exists")
 
 
-def _refuse_unkept(catalog: Catalog, properties: dict[str, str]) -> None:
+def refuse_unkept(catalog: Catalog, properties: dict[str, str]) -> None:
+    """Refuse properties of a table that has no data yet where there is no row to keep them."""
     if properties and not catalog.manifest_enabled:
         raise UnsupportedOperationError(
-            "table properties need the manifest: they are not kept with manifest_enabled=false"
+            "properties of a table without data need the manifest: they are not kept with manifest_enabled=false"
         )
 
 
@@ -91,7 +96,7 @@ def declared_location(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...
         return new_location(catalog, path)
     location = check_location(asked)
     catalog.root.uri_of(location)
-    _refuse_shared(snapshot, object_id(path), location)
+    refuse_shared(snapshot, object_id(path), location)
     if not catalog.manifest_enabled and location != directories.v1_location(path[0]):
         raise InvalidInputError(f"location {asked!r}: without the manifest a table lives in {path[0]}.lance")
     return location
@@ -134,6 +139,7 @@ def create(catalog: Catalog, namespace: Any, request: CreateTableRequest, body: 
     mode = requests.mode(request.mode, ["create", "exist_ok", "overwrite"], what="CreateTable mode")
     snapshot = catalog.snapshot()
     partitioned.refuse_owned(snapshot, path, "append or overwrite")
+    catalog.require_place(snapshot)
     tables.require_parent(catalog, snapshot, path)
     found = tables.find(catalog, snapshot, path)
     if found is None and snapshot.row(object_id(path)) is not None:
@@ -145,7 +151,6 @@ def create(catalog: Catalog, namespace: Any, request: CreateTableRequest, body: 
         return CreateTableResponse(location=catalog.root.uri_of(found.location), properties=found.properties)
     data = read_ipc(body)
     properties = dict(refuse_own(request.properties or {}))
-    _refuse_unkept(catalog, properties)
     if found is not None and declared and catalog.versions_managed(snapshot):
         found = _adopted(catalog, found)
     if found is not None:
@@ -160,31 +165,45 @@ def _create_new(
         declared = declare(catalog, DeclareTableRequest(id=list(path), properties=properties or None))
         located = tables.require(catalog, catalog.snapshot(), path)
         try:
-            dataset = _write(catalog, namespace, located, data)
+            dataset = _write(catalog, namespace, located, data, properties)
         except LanceNamespaceError:
             _take_back(catalog, located)
             raise
         directories.unreserve(catalog, located.location)
         return CreateTableResponse(location=declared.location, version=dataset.version, properties=properties)
     location = new_location(catalog, path)
-    dataset = _write(catalog, namespace, Located(path=path, location=location, row=None), data)
+    dataset = _write(catalog, namespace, Located(path=path, location=location, row=None), data, properties)
     _record(catalog, path, location, properties)
     return CreateTableResponse(location=catalog.root.uri_of(location), version=dataset.version, properties=properties)
 
 
-def _write(catalog: Catalog, namespace: Any, table: Located, data: Any, *, overwrite: bool = False) -> Any:
-    """Write a table's data; of several that write its first data at the same time, one comes through."""
+def _write(
+    catalog: Catalog,
+    namespace: Any,
+    table: Located,
+    data: Any,
+    properties: Mapping[str, str],
+    *,
+    overwrite: bool = False,
+) -> Any:
+    """Write a table's data, then its properties; of several that write its first data at once, one comes through."""
     try:
-        if not overwrite:
-            keeper = {"namespace": namespace, "path": table.path} if table.managed else {}
-            return create_dataset(catalog.root, table.location, data, **keeper)
-        if table.managed:
-            return overwrite_managed(catalog.root, namespace, table.path, data)
-        return overwrite_dataset(catalog.root, table.location, data)
+        dataset = _written(catalog, namespace, table, data, overwrite=overwrite)
+        set_table_metadata(catalog.root, dataset, properties)
+        return dataset
     except (ExistsError, ConflictError, MissingError):
         raise ConcurrentModificationError(
             f"table {shown(table.path)} was written by another writer at this moment"
         ) from None
+
+
+def _written(catalog: Catalog, namespace: Any, table: Located, data: Any, *, overwrite: bool) -> Any:
+    if not overwrite:
+        keeper = {"namespace": namespace, "path": table.path} if table.managed else {}
+        return create_dataset(catalog.root, table.location, data, **keeper)
+    if table.managed:
+        return overwrite_managed(catalog.root, namespace, table.path, data)
+    return overwrite_dataset(catalog.root, table.location, data)
 
 
 def _record(catalog: Catalog, path: tuple[str, ...], location: str, properties: dict[str, str]) -> None:
@@ -221,7 +240,7 @@ def _fill(
     catalog: Catalog, namespace: Any, found: Located, data: Any, properties: dict[str, str], *, overwrite: bool
 ) -> CreateTableResponse:
     """Write the first data of a declared table, or new data over a table."""
-    dataset = _write(catalog, namespace, found, data, overwrite=overwrite)
+    dataset = _write(catalog, namespace, found, data, properties or found.properties, overwrite=overwrite)
     if found.row is not None:
         _set_properties(catalog, found, properties)
         directories.unreserve(catalog, found.location)
@@ -255,42 +274,7 @@ def _set_properties(catalog: Catalog, found: Located, properties: dict[str, str]
     catalog.manifest.transact(plan)
 
 
-def register(catalog: Catalog, request: RegisterTableRequest) -> RegisterTableResponse:
-    """Make a table that stands beneath the root known under a name."""
-    path = check_path(request.id, what="table")
-    mode = requests.mode(request.mode, ["create", "overwrite"], what="RegisterTable mode")
-    location = check_location(request.location)
-    catalog.root.uri_of(location)
-    properties = dict(refuse_own(request.properties or {}))
-    _refuse_unkept(catalog, properties)
-    if not catalog.manifest_enabled:
-        return _register_v1(catalog, path, location)
-    partitioned.refuse_owned(catalog.snapshot(), path, "append")
-    _refuse_missing(catalog, location)
-    row = Row(
-        object_id=object_id(path), object_type=TABLE, location=location, metadata=properties or None, created_at=now()
-    )
-
-    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
-        touches = tables.require_parent(catalog, snapshot, path)
-        _refuse_shared(snapshot, row.object_id, location)
-        found = snapshot.row(row.object_id)
-        if found is None and (mode == "overwrite" or _is_free(catalog, snapshot, path, location)):
-            return Change(inserts=(row,), touches=touches), None
-        if found is None or mode == "create" or found.object_type != TABLE:
-            raise TableAlreadyExistsError(f"table {shown(path)} already exists")
-        values = {"location": location, "metadata": row.value("metadata")}
-        versions = tuple(version.object_id for version in snapshot.below(row.object_id, TABLE_VERSION))
-        return Change(
-            updates=(Update(object_id=row.object_id, values=values),), deletes=versions, touches=touches
-        ), None
-
-    catalog.manifest.transact(plan)
-    directories.unhide(catalog, location)
-    return RegisterTableResponse(location=location, properties=properties)
-
-
-def _refuse_shared(snapshot: Snapshot, identifier: str, location: str) -> None:
+def refuse_shared(snapshot: Snapshot, identifier: str, location: str) -> None:
     """Two names for one directory, or one table inside another, would let the drop of one take the other's data."""
     for other in snapshot.at_locations([location]):
         if other.object_id != identifier:
@@ -298,68 +282,6 @@ def _refuse_shared(snapshot: Snapshot, identifier: str, location: str) -> None:
     for other in directories.named_at(snapshot, location):
         if other.object_id != identifier:
             raise InvalidInputError(f"location {location!r} overlaps with that of table {other.object_id!r}")
-
-
-def _is_free(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...], location: str) -> bool:
-    """Whether no directory of another table answers to the name; the one being registered may."""
-    found = tables.find(catalog, snapshot, path)
-    return found is None or found.location == location
-
-
-def _refuse_missing(catalog: Catalog, location: str) -> None:
-    """Refuse to register what is no Lance table: a drop would remove it with all that is in it."""
-    if not directories.is_lance(catalog, location):
-        raise InvalidInputError(f"location {location!r} holds no table: write one there first, or declare the table")
-    if (inner := catalog.files.inner_table(location)) is not None:
-        raise InvalidInputError(f"location {location!r} holds tables of its own, such as {inner!r}: it is none itself")
-
-
-def _register_v1(catalog: Catalog, path: tuple[str, ...], location: str) -> RegisterTableResponse:
-    """Without the manifest, a table can only be registered again where it was deregistered."""
-    if len(path) > 1:
-        tables.require_parent(catalog, catalog.snapshot(), path)
-    if location != directories.v1_location(path[0]):
-        raise UnsupportedOperationError("RegisterTable at another place needs the manifest (manifest_enabled=true)")
-    _refuse_missing(catalog, location)
-    if directories.exists(catalog, location):
-        raise TableAlreadyExistsError(f"table {shown(path)} already exists")
-    directories.unhide(catalog, location)
-    return RegisterTableResponse(location=location)
-
-
-def deregister(catalog: Catalog, request: DeregisterTableRequest) -> DeregisterTableResponse:
-    """Forget a table and keep its data."""
-    root = _own_root(catalog, request)
-    if root is not None:
-        return root
-    located = tables.locate(catalog, request.id)
-    tables.refuse_published(located, "delete")
-    _forget(catalog, located, dropped=False)
-    return DeregisterTableResponse(
-        id=list(located.path), location=catalog.root.uri_of(located.location), properties=located.properties
-    )
-
-
-def _own_root(catalog: Catalog, request: DeregisterTableRequest) -> DeregisterTableResponse | None:
-    """Forget a partitioned table of a warehouse, whose row is a namespace's; the mark keeps its files from a sweep."""
-    path = check_path(request.id, what="table")
-
-    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, Row | None]:
-        row = snapshot.row(object_id(path))
-        if row is None or row.object_type != NAMESPACE or own_root(row.metadata) is None:
-            return Change(), None
-        if snapshot.below(row.object_id, limit=1):
-            raise UnsupportedOperationError(f"table {shown(path)} has its older layout beside it: it is not forgotten")
-        with contextlib.suppress(InvalidInputError):
-            directories.hide(catalog, check_location(own_root(row.metadata) or ""), dropped=False)
-        return Change(deletes=(row.object_id,)), row
-
-    row = catalog.manifest.transact(plan) if catalog.manifest_enabled else None
-    if row is None:
-        return None
-    return DeregisterTableResponse(
-        id=list(path), location=own_root(row.metadata), properties=as_properties(row.metadata)
-    )
 
 
 def drop(catalog: Catalog, request: DropTableRequest) -> DropTableResponse:
@@ -378,9 +300,9 @@ def drop(catalog: Catalog, request: DropTableRequest) -> DropTableResponse:
             directories.hide(catalog, located.location, dropped=True)
         directories.delete(catalog, located.location)
     elif shared:
-        _forget(catalog, located, dropped=True, hide=False)
+        forget(catalog, located, dropped=True, hide=False)
     else:
-        _forget(catalog, located, dropped=True)
+        forget(catalog, located, dropped=True)
         directories.delete_tables(catalog, [located.row])
     return DropTableResponse(
         id=list(path), location=catalog.root.uri_of(located.location), properties=located.properties
@@ -400,7 +322,7 @@ def _hidden(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...]) -> Loca
     return Located(path=path, location=location, row=None)
 
 
-def _forget(catalog: Catalog, located: Located, *, dropped: bool, hide: bool = True) -> None:
+def forget(catalog: Catalog, located: Located, *, dropped: bool, hide: bool = True) -> None:
     """Take a table's row and its versions' rows out of the manifest, and hide its directory from the listing first."""
     path, location = located.path, located.location
     hidden = hide and is_listed(catalog, location)

@@ -105,6 +105,7 @@ from lancepart.catalog import (
     lifecycle,
     namespaces,
     query,
+    registering,
     rename,
     tables,
     versions,
@@ -203,12 +204,12 @@ class DirectoryNamespace(LanceNamespace):
         return run(lifecycle.create, self._catalog, self, read(CreateTableRequest, request), request_data)
 
     def register_table(self, request: RegisterTableRequest) -> RegisterTableResponse:
-        """See :func:`lancepart.catalog.lifecycle.register`."""
-        return run(lifecycle.register, self._catalog, read(RegisterTableRequest, request))
+        """See :func:`lancepart.catalog.registering.register`."""
+        return run(registering.register, self._catalog, read(RegisterTableRequest, request))
 
     def deregister_table(self, request: DeregisterTableRequest) -> DeregisterTableResponse:
-        """See :func:`lancepart.catalog.lifecycle.deregister`."""
-        return run(lifecycle.deregister, self._catalog, read(DeregisterTableRequest, request))
+        """See :func:`lancepart.catalog.registering.deregister`."""
+        return run(registering.deregister, self._catalog, read(DeregisterTableRequest, request))
 
     def drop_table(self, request: DropTableRequest) -> DropTableResponse:
         """See :func:`lancepart.catalog.lifecycle.drop`."""

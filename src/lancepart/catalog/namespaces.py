@@ -42,6 +42,7 @@ def create(catalog: Catalog, request: CreateNamespaceRequest) -> CreateNamespace
     properties = dict(refuse_own(request.properties or {}))
     if not path:
         return _create_root(catalog, mode)
+    catalog.require_place(catalog.snapshot())
     identifier = object_id(path)
     row = Row(object_id=identifier, object_type=NAMESPACE, metadata=properties or None, created_at=now())
     parent = path[:-1]

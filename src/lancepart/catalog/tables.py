@@ -22,6 +22,7 @@ from lancepart.catalog.properties import as_properties
 from lancepart.errors import (
     InvalidInputError,
     InvalidTableStateError,
+    LanceNamespaceError,
     NamespaceNotFoundError,
     TableNotFoundError,
     TableTagNotFoundError,
@@ -30,7 +31,7 @@ from lancepart.errors import (
 )
 from lancepart.model.ids import check_path, object_id
 from lancepart.model.schema import schema_to_json
-from lancepart.storage.dataset import open_dataset, open_managed
+from lancepart.storage.dataset import open_dataset, open_managed, table_metadata
 from lancepart.storage.refs import branch_location
 from lancepart.storage.rows import TABLE, TABLE_VERSION, Row
 from lancepart.storage.snapshot import Snapshot
@@ -155,6 +156,14 @@ def _open_leaf(catalog: Catalog, located: Located, number: int | None) -> Any:
     return open_dataset(catalog.root, branch_location(located.location, at.branch), at.version)
 
 
+def own_properties(catalog: Catalog, location: str) -> dict[str, str]:
+    """The properties that a table has in its own metadata; none while it has no data."""
+    try:
+        return as_properties(table_metadata(open_dataset(catalog.root, location)))
+    except (LanceNamespaceError, OSError):
+        return {}
+
+
 def _newest(catalog: Catalog, located: Located) -> int:
     """The number under which a leaf's versions are listed; 0 where nobody counts them."""
     snapshot = catalog.snapshot()
@@ -233,9 +242,10 @@ def describe(catalog: Catalog, namespace: Any, request: DescribeTableRequest) ->
     if request.tag is not None and request.version is not None:
         raise InvalidInputError("version and tag can't be given together")
     located = locate(catalog, request.id)
+    kept = own_properties(catalog, located.location) if located.row is None else located.properties
     answer: dict[str, Any] = {
         "location": catalog.root.uri_of(located.location),
-        "properties": located.properties,
+        "properties": kept,
         "managed_versioning": True if located.managed or located.is_published else None,
         "storage_options": dict(catalog.root.storage_options) if request.vend_credentials else None,
     }
@@ -249,7 +259,9 @@ def describe(catalog: Catalog, namespace: Any, request: DescribeTableRequest) ->
         if declared and wanted is None:
             detailed = False
     if detailed or wanted is not None:
-        answer |= _details(open_table(catalog, namespace, located, wanted), located)
+        dataset = open_table(catalog, namespace, located, wanted)
+        answer |= _details(dataset, located)
+        answer["properties"] = {**kept, **as_properties(table_metadata(dataset))}
         if located.is_published and not isinstance(wanted, str):
             answer["version"] = wanted or _newest(catalog, located) or answer["version"]
     return DescribeTableResponse(**answer)

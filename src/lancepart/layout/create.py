@@ -34,6 +34,7 @@ from lancepart.model.schema import (
     schema_to_json,
 )
 from lancepart.model.spec import PartitionField, PartitionSpec, evolve
+from lancepart.storage import occupied
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.places import refuse_file, refuse_plain
 from lancepart.storage.rows import NAMESPACE, Change, Row, now
@@ -93,8 +94,12 @@ def check_partition_by(partition_by: Sequence[str | PartitionField]) -> None:
 
 
 def refuse_taken(manifest: Manifest) -> None:
-    """Refuse a root that has a table or other objects already."""
+    """Refuse a root that has a table, other objects or anybody's files already.
+
+    The files are listed before the manifest is read: those of a table that comes meanwhile are then known as a table's.
+    """
     refuse_file(manifest.root)
+    stranger = occupied.stranger(manifest.root)
     manifest.refuse_remains()
     if manifest.snapshot().handle is None:
         refuse_plain(manifest.root)
@@ -105,6 +110,11 @@ def refuse_taken(manifest: Manifest) -> None:
     if found is not None and found.num_rows:
         raise TableAlreadyExistsError(
             f"{manifest.root.uri!r} is a catalog with other objects in it: a partitioned table needs a root of its own"
+        )
+    if stranger is not None:
+        raise InvalidInputError(
+            f"{manifest.root.uri!r} is no place for a table: there is {stranger!r}, which belongs to no table of "
+            "lancepart's; give a directory of its own, empty or not there yet"
         )
 
 

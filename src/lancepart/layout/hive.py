@@ -123,7 +123,7 @@ def _number(name: str, spelled: Any) -> int:
 
 def is_hive(properties: Mapping[str, str]) -> bool:
     """Whether a namespace's properties are those of a Hive-style table."""
-    return properties.get(IS_PARTITIONED, "").strip().lower() == "true"
+    return properties.get(IS_PARTITIONED) == "true"
 
 
 def to_properties(schema: Any, columns: Sequence[HiveColumn]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import lance
@@ -111,6 +111,18 @@ def overwrite_managed(
             mode="overwrite",
             storage_options=_options(root),
         )
+
+
+def table_metadata(dataset: lance.LanceDataset) -> dict[str, str]:
+    """The metadata map of a table, which every version carries on."""
+    return dict(dataset.metadata)
+
+
+def set_table_metadata(root: Root, dataset: lance.LanceDataset, values: Mapping[str, str]) -> None:
+    """Set entries of a table's metadata map, in a commit of its own; those that are not named stay."""
+    if any(dataset.metadata.get(key) != value for key, value in values.items()):
+        with storage_errors("set the properties of the table", root):
+            dataset.update_metadata(dict(values))
 
 
 def read_ipc(body: bytes | None) -> pa.RecordBatchReader:

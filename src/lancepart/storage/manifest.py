@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import json
 import random
 import time
@@ -18,6 +19,7 @@ from lancepart.format.rows import CREATED_AT, PRIMARY_KEY, PRIMARY_KEY_POSITION,
 from lancepart.storage import upkeep
 from lancepart.storage.dataset import create_dataset
 from lancepart.storage.files import Files
+from lancepart.storage.places import refuse_file
 from lancepart.storage.root import Root
 from lancepart.storage.rows import Change, source_table
 from lancepart.storage.snapshot import Snapshot, literals
@@ -57,6 +59,7 @@ class Manifest:
         self.uri = f"{root.uri}/{NAME}"
         self._session = lance.Session()
         self._latest: Snapshot | None = None
+        self._indexed = False
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         """The latest version, or a given one; an empty one while nothing was written."""
@@ -166,6 +169,9 @@ class Manifest:
         if written is not None and version == snapshot.version + 1 and type(snapshot) is Snapshot:
             self._latest = snapshot.followed(handle, change, written)
         upkeep.after_commit(self, version, written=len(change.inserts))
+        if not self._indexed:
+            self._indexed = True
+            upkeep.index_others(copy.copy(handle), self.root)
         return version
 
     def _refuse_blind(self, snapshot: Snapshot, version: int) -> None:
@@ -290,6 +296,8 @@ class Manifest:
                 time.sleep(random.uniform(0, 0.02))
 
     def _open(self, version: int | None = None) -> lance.LanceDataset:
+        if self._latest is None:
+            refuse_file(self.root)
         return lance.dataset(
             self.uri, version=version, session=self._session, storage_options=dict(self.root.storage_options) or None
         )

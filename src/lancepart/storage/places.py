@@ -11,9 +11,12 @@ from lancepart.storage.translate import storage_errors
 
 
 def refuse_file(root: Root) -> None:
-    """Refuse a root that is a file."""
-    if root.is_local and os.path.isfile(root.uri):
-        raise InvalidInputError(f"{root.uri!r}: the root of a table is a directory, and a file stands there")
+    """Refuse a local root that is a file, or would be inside of one."""
+    place = root.uri if root.is_local else ""
+    while place and not os.path.lexists(place) and place != os.path.dirname(place):
+        place = os.path.dirname(place)
+    if place and os.path.isfile(place):
+        raise InvalidInputError(f"{place!r}: the root of a table is a directory, and a file stands there")
 
 
 def refuse_plain(root: Root) -> None:

@@ -96,6 +96,11 @@ def _spelled(text: str) -> str:
         text = unquote(text[found.end() :])
     elif found := _SCHEME.match(text):
         scheme = found[0].lower()
+        if scheme == "memory://":
+            raise InvalidInputError(
+                f"root {text!r}: Lance gives every handle a memory of its own, where no table lasts; "
+                "use a temporary directory"
+            )
         return _SAME_STORE.get(scheme, scheme) + text[found.end() :].rstrip("/")
     if text == "~" or text.startswith("~/"):
         raise InvalidInputError(f"root {text!r}: ~ is not expanded; write the path out, or use os.path.expanduser")

@@ -34,7 +34,9 @@ _MISSING = re.compile(
 )
 _EXISTS = re.compile(r"already exists", re.IGNORECASE)
 _DENIED = re.compile(
-    r"permission denied|access ?denied|forbidden|status(?: code)?:? 403\b|read-only file system", re.IGNORECASE
+    r"permission denied|operation not permitted|access ?denied|forbidden|status(?: code)?:? 403\b"
+    r"|read-only file system",
+    re.IGNORECASE,
 )
 _UNKNOWN = re.compile(
     r"failed to get \w+ credentials|credentialsnotloaded|no providers in chain|missing credentials|InvalidAccessKeyId"

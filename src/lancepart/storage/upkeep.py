@@ -16,6 +16,7 @@ from lancepart.storage.translate import storage_errors
 
 if TYPE_CHECKING:
     from lancepart.storage.manifest import Manifest
+    from lancepart.storage.root import Root
 
 INDICES = {"object_id": "BTREE", "object_type": "BITMAP", "base_objects": "LABEL_LIST"}
 MANY_ROWS = 10_000
@@ -38,6 +39,15 @@ def create_indices(handle: lance.LanceDataset, *, many: int = MANY_ROWS) -> None
     for column, kind in wanted.items():
         if column not in present and column in handle.schema.names:
             handle.create_scalar_index(column, kind, replace=False)
+
+
+def index_others(handle: lance.LanceDataset, root: Root) -> None:
+    """Build the indices on a manifest that another writer made without them; what fails is left for later."""
+    try:
+        with storage_errors("index __manifest", root):
+            create_indices(handle)
+    except (LanceNamespaceError, OSError) as error:
+        _log.debug("indices of __manifest are left to a later commit: %s", error)
 
 
 def drop_indices(handle: lance.LanceDataset, columns: Collection[str]) -> None:

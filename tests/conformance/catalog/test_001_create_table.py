@@ -8,9 +8,8 @@ from lancepart.errors import (
     InvalidInputError,
     NamespaceNotFoundError,
     TableAlreadyExistsError,
-    UnsupportedOperationError,
 )
-from tests.conformance.catalog.client import Client, interrupted_by, refused, watched
+from tests.conformance.catalog.client import Client, interrupted_by, refused, watched, write_plainly
 from tests.support.catalogs import ipc, rows
 
 
@@ -51,17 +50,52 @@ def test_create_table_the_row_comes_when_the_data_is_there(client: Client) -> No
     assert client.count_table_rows("prod", "users").count == 2
 
 
-def test_create_table_keeps_its_properties(with_manifest: Client) -> None:
-    with_manifest.create("users", properties={"owner": "data"})
+def test_create_table_keeps_its_properties(any_mode: Client) -> None:
+    any_mode.create("users", properties={"owner": "data"})
 
-    assert with_manifest.describe_table("users").properties == {"owner": "data"}
+    assert any_mode.describe_table("users").properties == {"owner": "data"}
 
 
-def test_create_table_in_v1_properties_can_not_be_kept_and_nothing_is_written(v1: Client) -> None:
-    with refused(UnsupportedOperationError, 0):
-        v1.create("users", properties={"owner": "data"})
+@pytest.mark.parametrize("managed", [False, True])
+def test_create_table_over_a_table_sets_its_properties(client: Client, managed: bool) -> None:
+    if managed:
+        client.manage_versions()
+    client.create("users", properties={"owner": "data", "team": "a"})
 
-    assert v1.storage.files() == set()
+    answer = client.create("users", data=rows(7), mode="overwrite", properties={"owner": "other"})
+
+    assert client.dataset("users").metadata["owner"] == "other"
+    assert client.describe_table("users", load_detailed_metadata=True).version == answer.version
+
+
+def test_create_table_refuses_a_root_that_is_something_else(any_mode: Client) -> None:
+    write_plainly(any_mode.place, ".")
+    before = any_mode.storage.files()
+
+    for act in (lambda: any_mode.create("users"), lambda: any_mode.declare_table("users")):
+        with refused(InvalidInputError, 13) as caught:
+            act()
+        assert "_versions" in str(caught.value)
+
+    assert any_mode.storage.files() == before
+
+
+def test_create_table_refuses_a_root_with_files_of_others_and_no_table(any_mode: Client) -> None:
+    any_mode.storage.write("part-0.parquet")
+
+    with refused(InvalidInputError, 13):
+        any_mode.create("users")
+
+    assert any_mode.storage.files() == {"part-0.parquet"}
+
+
+def test_create_table_takes_a_root_that_is_a_catalog_with_notes_in_it(any_mode: Client) -> None:
+    any_mode.create("first")
+    any_mode.storage.write("README.md")
+
+    any_mode.create("users")
+
+    assert any_mode.tables() == ["first", "users"]
 
 
 @pytest.mark.parametrize("managed", [False, True])

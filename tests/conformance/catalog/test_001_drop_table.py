@@ -8,9 +8,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import obstore
 import pytest
 
-from lancepart.errors import InternalError, NamespaceNotFoundError, TableNotFoundError
+from lancepart.errors import InternalError, NamespaceNotFoundError, PermissionDeniedError, TableNotFoundError
 from tests.conformance.catalog.client import Client, refused, watched, write_plainly
 from tests.support.catalogs import Place, rows
 
@@ -224,6 +225,17 @@ def test_drop_table_error_15_if_the_file_system_denies_it(readable_by_all: Place
 
     assert error == ["PermissionDeniedError", 15]
     assert catalog.count_table_rows("users").count == 2
+
+
+def test_drop_table_error_15_if_the_operation_is_not_permitted(v1: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    v1.create("users")
+
+    def denied(*arguments: object) -> None:
+        raise OSError("Generic LocalFileSystem error: Unable to delete file: Operation not permitted (os error 1)")
+
+    monkeypatch.setattr(obstore, "delete", denied)
+    with refused(PermissionDeniedError, 15):
+        v1.drop_table("users")
 
 
 def test_drop_table_error_18_if_the_file_system_fails_otherwise(v1: Client) -> None:

@@ -74,7 +74,24 @@ def test_mapping_location_in_v2_without_listing_is_hashed(v2: Client) -> None:
     assert re.fullmatch(r"[0-9a-f]{8}_users", v2.manifest_rows()["users"]["location"])
 
 
-def test_mapping_table_properties_in_lance_metadata_are_read_by_the_sdk_and_by_describe(any_mode: Client) -> None:
+def test_mapping_table_properties_are_stored_in_lance_table_metadata(any_mode: Client) -> None:
+    any_mode.create("users", properties={"owner": "data"})
+
+    assert any_mode.dataset("users").metadata == {"owner": "data"}
+    any_mode.dataset("users").update_metadata({"team": "a"})
+    described = any_mode.describe_table("users", load_detailed_metadata=True)
+    assert described.properties == {"owner": "data", "team": "a"}
+
+
+def test_mapping_properties_of_a_declared_table_get_there_with_its_data(managed: Client) -> None:
+    managed.declare_table("users", properties={"owner": "data"})
+
+    managed.create("users")
+
+    assert managed.dataset("users").metadata == {"owner": "data"}
+
+
+def test_mapping_schema_metadata_is_read_by_the_sdk_and_by_describe(any_mode: Client) -> None:
     any_mode.create("users", data=rows(1).replace_schema_metadata({"owner": "data"}))
 
     assert any_mode.dataset("users").schema.metadata == {b"owner": b"data"}

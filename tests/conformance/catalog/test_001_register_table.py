@@ -71,13 +71,45 @@ def test_register_table_takes_the_deregistered_mark_away(with_listing: Client) -
     assert with_listing.tables() == ["users"]
 
 
-def test_register_table_error_5_if_the_table_exists(place: Place) -> None:
-    for properties in ({"manifest_enabled": "false"}, {}):
-        catalog = Client(Place(f"{place.root}/{len(properties)}", place.options), **properties)
-        catalog.create("users")
+def test_register_table_error_5_if_the_table_exists(anywhere: Client) -> None:
+    anywhere.create("users")
 
-        with refused(TableAlreadyExistsError, 5):
-            catalog.register_table("users", location="users.lance")
+    with refused(TableAlreadyExistsError, 5):
+        anywhere.register_table("users", location="users.lance")
+
+
+def test_register_table_error_13_for_what_is_no_lance_table(with_manifest: Client) -> None:
+    with_manifest.storage.write("photos/holiday.png")
+    write_plainly(with_manifest.place, "more/of/them.lance")
+    before = with_manifest.storage.files()
+
+    for location in ("photos", "more", "more/of"):
+        with refused(InvalidInputError, 13):
+            with_manifest.register_table("users", location=location)
+
+    assert {path for path in with_manifest.storage.files() if not path.startswith("__manifest")} == before
+
+
+def test_register_table_brings_the_properties_of_a_deregistered_table_back(any_mode: Client) -> None:
+    any_mode.create("users", properties={"owner": "data"})
+    location = any_mode.location("users")
+    any_mode.deregister_table("users")
+
+    answer = any_mode.register_table("users", location=location)
+
+    assert answer.properties == {"owner": "data"}
+    assert any_mode.describe_table("users").properties == {"owner": "data"}
+
+
+def test_register_table_puts_properties_into_the_tables_metadata(any_mode: Client) -> None:
+    write_plainly(any_mode.place, "users.lance").update_metadata({"team": "a", "owner": "nobody"})
+    if any_mode.inside.dir_listing_enabled:
+        any_mode.deregister_table("users")
+
+    any_mode.register_table("users", location="users.lance", properties={"owner": "data"})
+
+    assert any_mode.dataset("users").metadata == {"team": "a", "owner": "data"}
+    assert any_mode.describe_table("users").properties == {"team": "a", "owner": "data"}
 
 
 def test_register_table_error_5_if_another_name_has_the_location(client: Client) -> None:
@@ -167,8 +199,8 @@ def test_register_table_in_v1_only_where_the_listing_looks(v1: Client) -> None:
         v1.register_table("users", location="elsewhere.lance")
 
 
-def test_register_table_in_v1_properties_can_not_be_kept_and_nothing_changes(v1: Client) -> None:
-    v1.create("users")
+def test_register_table_in_v1_properties_of_a_table_without_data_can_not_be_kept(v1: Client) -> None:
+    v1.declare_table("users")
     v1.deregister_table("users")
 
     with refused(UnsupportedOperationError, 0):

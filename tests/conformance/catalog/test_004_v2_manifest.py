@@ -264,6 +264,19 @@ def test_manifest_indexes_btree_bitmap_and_label_list_are_there_after_the_first_
     }
 
 
+def test_manifest_indexes_are_made_on_a_manifest_of_another_writer(client: Client) -> None:
+    keys = [pa.field(name, pa.string(), nullable=False) for name in ("object_id", "object_type")]
+    bases = pa.list_(pa.field("object_id", pa.string()))
+    schema = pa.schema([*keys, ("location", pa.string()), ("metadata", pa.string()), ("base_objects", bases)])
+    lance.write_dataset(schema.empty_table(), client.place.uri("__manifest"))
+    assert kinds(client) == {}
+
+    client.create_namespace("ns")
+
+    assert set(kinds(client)) == {"object_id", "object_type", "base_objects"}
+    assert client.namespaces() == ["ns"]
+
+
 def test_manifest_indexes_and_fragments_stay_bounded_over_three_hundred_commits(client: Client) -> None:
     for number in range(150):
         client.create_namespace(f"n{number}")

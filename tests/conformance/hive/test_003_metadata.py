@@ -131,8 +131,9 @@ def test_an_invalid_schema_is_named(local: Place, text: str) -> None:
         lp.open_table(local.root)
 
 
-def test_a_namespace_without_the_mark_is_no_table(local: Place) -> None:
-    given = {**trees.EVENT_PROPERTIES, "lance.partitioning.is_partitioned": "false"}
+@pytest.mark.parametrize("mark", ["false", "True", "TRUE", " true ", "1", "yes", ""])
+def test_a_namespace_without_the_mark_is_no_table(local: Place, mark: str) -> None:
+    given = {**trees.EVENT_PROPERTIES, "lance.partitioning.is_partitioned": mark}
     trees.write_manifest(local.root, [], given)
 
     with pytest.raises(TableNotFoundError):

@@ -46,9 +46,9 @@ def test_no_file_is_left(local: Place) -> None:
 
 
 def test_files_of_others_in_the_directory_stay(local: Place) -> None:
-    Path(local.root).mkdir(parents=True)
+    planned = writing.plan(options(local), SCHEMA, False)
     (Path(local.root) / "notes.txt").write_text("mine")
-    writing.plan(options(local), SCHEMA, False).abort()
+    planned.abort()
     assert [each.name for each in Path(local.root).iterdir()] == ["notes.txt"]
 
 

@@ -1,0 +1,54 @@
+"""Whose a root is: what stands there that no table or catalog of lancepart's put there."""
+
+from __future__ import annotations
+
+import os
+
+from lancepart.storage.files import Files
+from lancepart.storage.root import Root
+
+_MANIFEST = "__manifest"
+_OF_TABLES = ("_versions", "_delta_log")
+_HARMLESS = frozenset({".DS_Store", ".gitignore", ".gitkeep", "lost+found", "_checkpoint", "_checkpoints"})
+
+
+def stranger(root: Root) -> str | None:
+    """Something at a root that is to hold one partitioned table and nothing else; None if there is nothing."""
+    around = _table_around(root)
+    if around is not None:
+        return around
+    files = Files(root)
+    names, found = files.children()
+    for info in found:
+        if info.path not in _HARMLESS:
+            return info.path
+    return next(
+        (name for name in names if name not in _HARMLESS and name != _MANIFEST and not files.is_empty(name)), None
+    )
+
+
+def stranger_in_catalog(root: Root) -> str | None:
+    """Something at a root that is to hold a catalog: a table that the root itself is, or files beside no table at all.
+
+    A catalog that is there already may have other files beside its tables.
+    """
+    around = _table_around(root)
+    if around is not None:
+        return around
+    names, found = Files(root).children()
+    if _MANIFEST in names:
+        return None
+    table = next((name for name in names if name in _OF_TABLES), None)
+    if table is not None or any(name.endswith(".lance") for name in names):
+        return table
+    return next((info.path for info in found if info.path not in _HARMLESS), None)
+
+
+def _table_around(root: Root) -> str | None:
+    """The plain Lance table that a local root would be inside of."""
+    place = os.path.dirname(root.uri) if root.is_local else "/"
+    while place != os.path.dirname(place):
+        if os.path.isdir(os.path.join(place, _OF_TABLES[0])):
+            return place
+        place = os.path.dirname(place)
+    return None

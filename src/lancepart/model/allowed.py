@@ -2,8 +2,8 @@
 
 Evaluation can't be interrupted, and expressions come with tables that anybody may have written. So each function is
 deterministic, takes time linear in its arguments and gives no more than they hold. Text then never grows beyond the sum
-of what an expression names, however its calls are nested: no function repeats, pads or replaces, encodes, builds lists
-or runs regular expressions.
+of what an expression names, however its calls are nested: no function repeats or replaces, encodes, builds lists or
+runs regular expressions. Padding is bounded by its width, which must be a small number that is written out.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from lancepart.model.functions import FUNCTIONS
 
 MOST_TOKENS = 250
 MOST_CHARACTERS = 10_000
+MOST_PADDED = 100
 PAGE = "«Functions of partition expressions» in docs/partitioned-table.md"
 
 KINDS: dict[str, tuple[str, ...]] = {
@@ -35,6 +36,7 @@ KINDS: dict[str, tuple[str, ...]] = {
     "hashes": (*FUNCTIONS, "md5", "sha224", "sha256", "sha384", "sha512"),
     "others": ("arrow_typeof", "get_field"),
 }
+PADDING = frozenset({"lpad", "rpad"})
 ALLOWED = frozenset(name for names in KINDS.values() for name in names)
 OPERATORS = frozenset(
     [

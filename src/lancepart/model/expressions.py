@@ -15,7 +15,7 @@ import pyarrow as pa
 from datafusion import SessionConfig, SessionContext
 
 from lancepart.errors import InvalidInputError, UnsupportedOperationError, reraise_interrupt
-from lancepart.model.allowed import ALLOWED, MOST_CHARACTERS, MOST_TOKENS, OPERATORS, PAGE
+from lancepart.model.allowed import ALLOWED, MOST_CHARACTERS, MOST_PADDED, MOST_TOKENS, OPERATORS, PADDING, PAGE
 from lancepart.model.functions import FUNCTIONS, bind_functions, expression_type, register_functions
 from lancepart.model.sqltext import Token, tokens
 from lancepart.model.typenames import kind_of
@@ -197,11 +197,22 @@ def _shown(sql: str) -> str:
 def _unlisted(node: Any) -> str | None:
     """What a node of an expression uses that is not evaluated."""
     kind = node.variant_name()
+    if kind == "ScalarFunction" and node.rex_call_operator() in PADDING:
+        padded = _is_small(node.rex_call_operands()[1])
+        return None if padded else f"{node.rex_call_operator()} to a width that is no number up to {MOST_PADDED}"
     if kind == "ScalarFunction" and node.rex_call_operator() not in ALLOWED:
         return f"the function {node.rex_call_operator()}"
     if kind == "BinaryExpr" and node.rex_call_operator() not in OPERATORS:
         return f"the operator {node.rex_call_operator()}"
     return None
+
+
+def _is_small(node: Any) -> bool:
+    """Whether a node is a number that is written out and small."""
+    if node.variant_name() != "Literal":
+        return False
+    value = node.python_value().as_py()
+    return isinstance(value, int) and value <= MOST_PADDED
 
 
 def referenced_columns(sql: str, names: Sequence[str]) -> set[str] | None:

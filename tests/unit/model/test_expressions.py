@@ -207,3 +207,18 @@ def test_the_page_lists_the_functions() -> None:
     section = page.split("## Functions of partition expressions")[1].split("\n## ")[0]
 
     assert {name for names in KINDS.values() for name in names} <= set(re.findall(r"`(\w+)`", section))
+
+
+@pytest.mark.parametrize(
+    ("sql", "listed"),
+    [
+        ("lpad(to_hex(col0), 8, '0')", True),
+        ("rpad(col0, 100)", True),
+        ("rpad(col0, 101)", False),
+        ("lpad(col0, col0, 'x')", False),
+        ("lpad(col0, 50 + 60, 'x')", False),
+        ("lpad(col0, CAST('1000000000' AS BIGINT))", False),
+    ],
+)
+def test_padding_is_evaluated_to_a_small_width_that_is_written_out(sql: str, listed: bool) -> None:
+    assert (Expression(sql, 1).unlisted is None) == listed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -27,16 +28,18 @@ NEEDED = (
     "jackson-databind-*.jar",
     "jackson-annotations-*.jar",
 )
+PYSPARK = "pyspark>=4.1,<5"
+OLDEST = "pyspark==4.1.*"
+"""What a build of its own environment compiles against: the oldest version that the jar is to run on."""
+WITHOUT = "; or set LANCEPART_JAR=0 to build lancepart without it, for use without Spark SQL"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def main() -> None:
     """Build the jar unless it is newer than everything that it is made of."""
-    sources = sorted((HERE / "src").rglob("*.java"))
-    resources = sorted(path for path in (HERE / "resources").rglob("*") if path.is_file())
-    newest = max(path.stat().st_mtime for path in [*sources, *resources, Path(__file__)])
-    if JAR.exists() and JAR.stat().st_mtime >= newest:
+    if is_current():
         return
+    sources, resources = files()
     with tempfile.TemporaryDirectory() as classes:
         compile_java(sources, Path(classes))
         found = {path.relative_to(classes).as_posix(): path for path in Path(classes).rglob("*.class")}
@@ -44,18 +47,41 @@ def main() -> None:
         pack(found)
 
 
+def files() -> tuple[list[Path], list[Path]]:
+    """What the jar is made of: what is compiled, and what goes in as it is."""
+    resources = sorted(path for path in (HERE / "resources").rglob("*") if path.is_file())
+    return sorted((HERE / "src").rglob("*.java")), resources
+
+
+def is_current() -> bool:
+    """Whether the jar is there and not older than its sources; in a source distribution all files are of one age."""
+    sources, resources = files()
+    newest = max(path.stat().st_mtime for path in [*sources, *resources, Path(__file__)])
+    return JAR.exists() and JAR.stat().st_mtime >= newest
+
+
+def spark_jars() -> Path | None:
+    """The directory of Spark's own jars: those of pyspark if it is installed, else those of SPARK_HOME."""
+    spec = importlib.util.find_spec("pyspark")
+    homes = [] if spec is None or spec.origin is None else [Path(spec.origin).parent]
+    homes += [Path(os.environ["SPARK_HOME"])] if os.environ.get("SPARK_HOME") else []
+    return next((home / "jars" for home in homes if (home / "jars").is_dir()), None)
+
+
 def compile_java(sources: list[Path], classes: Path) -> None:
     """Compile for Java 17, the oldest that Spark 4 runs on."""
     javac = shutil.which("javac")
     if javac is None:
         sys.exit(
-            "lancepart's Spark side needs a JDK 17 or newer: javac was not found on the PATH. "
-            "Install one, for example with: apt install openjdk-17-jdk-headless"
+            "lancepart's Spark side needs a JDK 17 or newer: javac was not found on the PATH. Install one, for example "
+            f"with apt install openjdk-17-jdk-headless{WITHOUT}"
         )
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        sys.exit("lancepart's Spark side is compiled against pyspark: install it with pip install 'pyspark>=4.2,<5'")
-    jars = Path(spec.origin).parent / "jars"
+    jars = spark_jars()
+    if jars is None:
+        sys.exit(
+            f"lancepart's Spark side is compiled against Spark's jars: install pyspark with pip install '{PYSPARK}', "
+            f"or set SPARK_HOME to a Spark of that version{WITHOUT}"
+        )
     class_path = ":".join(str(jar) for pattern in NEEDED for jar in sorted(jars.glob(pattern)))
     command = [javac, "--release", "17", "-nowarn", "-proc:none", "-cp", class_path, "-d", str(classes)]
     done = subprocess.run([*command, *map(str, sources)], capture_output=True, text=True, check=False)

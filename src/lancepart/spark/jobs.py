@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 import tomllib
@@ -25,7 +24,6 @@ from lancepart.spark.writing import partition_list
 from lancepart.table import PartitionedTable, create_table, open_table, upgrade
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-_UNDER_SUBMIT = "PYSPARK_GATEWAY_PORT"
 _CONFIG = "--config"
 _FAILED = 1
 _INTERRUPTED = 130
@@ -277,15 +275,7 @@ def pairs(texts: Sequence[str]) -> dict[str, str]:
 
 def _session(master: str | None, conf: dict[str, str]) -> Any:
     """The session of spark-submit, or one of our own."""
-    quiet = {"spark.ui.showConsoleProgress": "false"} | conf
-    if _UNDER_SUBMIT not in os.environ:
-        return session(master or "local[*]", **quiet)
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder if master is None else SparkSession.builder.master(master)
-    for key, value in conf.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    return session(master, **{"spark.ui.showConsoleProgress": "false"} | conf)
 
 
 def _made(job: Job, frame: Any, partition_by: str) -> PartitionedTable:

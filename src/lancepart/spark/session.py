@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
 from lancepart.errors import UnsupportedOperationError
+from lancepart.spark import started
 from lancepart.storage.root import Root
 
 CATALOG = "spark.sql.catalog.lancepart"
@@ -29,25 +31,45 @@ _SQL = {
 }
 
 
-def session(master: str = "local[*]", *, warehouse: str | None = None, **conf: Any) -> Any:
-    """A Spark session that reads partitioned tables; ``conf`` are further settings, under their full names."""
-    builder = _with(_pyspark().SparkSession.builder.master(master), conf)
-    builder = configure(builder, warehouse=warehouse)
-    return _with(builder, {key: value for key, value in conf.items() if key not in _SHARED}).getOrCreate()
+def session(master: str | None = None, *, warehouse: str | None = None, **conf: Any) -> Any:
+    """A Spark session that reads partitioned tables; ``conf`` are further settings, under their full names.
+
+    Without a ``master`` it is the one that ``spark-submit``, the settings or ``SPARK_MASTER`` name, or that of the
+    session which runs already, or ``local[*]``.
+    """
+    builder = _with(_pyspark().SparkSession.builder, conf)
+    chosen = master or _default_master(builder)
+    builder = configure(builder if chosen is None else builder.master(chosen), warehouse=warehouse)
+    builder = _with(builder, {key: value for key, value in conf.items() if key not in _SHARED})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "lance is not fork-safe", UserWarning)
+        return builder.getOrCreate()
 
 
 def configure(builder: Any, *, warehouse: str | None = None) -> Any:
     """Set on a session's builder what partitioned tables need: the jar, the workers' Python, what joins ask for.
 
     With a warehouse, a path or a URI, its tables are those of the catalog ``lance``. A builder that connects to a
-    running Spark Connect server gets only what a client may set there.
+    running Spark Connect server gets only what a client may set there. A JVM or a session that runs already, as under
+    ``spark-submit``, is given the jar.
     """
     sql = _SQL | ({} if warehouse is None else _catalog(warehouse))
     if _is_remote(builder):
         return _with(builder, sql)
-    shared = {_JARS: _beside(builder, _JARS, jar()), _EXTENSIONS: _beside(builder, _EXTENSIONS, _EXTENSION)}
-    forked = {} if _DAEMON in _options(builder) else {_DAEMON: "pyspark_lancepart.daemon"}
-    return _with(builder, sql | _workers() | shared | forked)
+    given = started.prepare(jar(), _EXTENSION)
+    shared = {
+        _JARS: _beside(builder, given, _JARS, jar()),
+        _EXTENSIONS: _beside(builder, given, _EXTENSIONS, _EXTENSION),
+    }
+    chosen = {**given, **_options(builder)}
+    own = {key: value for key, value in _workers().items() if key not in chosen}
+    return _with(builder, sql | own | shared)
+
+
+def _default_master(builder: Any) -> str | None:
+    """The master that the environment names, where nothing else does."""
+    taken = _options(builder).get("spark.master") or _is_remote(builder) or started.is_started()
+    return None if taken else os.environ.get("SPARK_MASTER")
 
 
 def _catalog(warehouse: str) -> dict[str, str]:
@@ -60,18 +82,20 @@ def jar() -> str:
     path = files("lancepart.spark").joinpath("jars", "lancepart-spark.jar")
     if not path.is_file():
         raise UnsupportedOperationError(
-            "this installation of lancepart has no jar for Spark: run python jvm/build.py in its sources"
+            "this installation of lancepart has no jar for Spark: it was built with LANCEPART_JAR=0, or without a JDK; "
+            "install a wheel that has it or, in a checkout, run make setup"
         )
     return str(path)
 
 
 def _workers() -> dict[str, str]:
-    """The workers' Python: the one that the user chose, or the one that runs here."""
+    """The workers' Python, the one that the user chose or the one that runs here, and how they are started."""
     python = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return {
         "spark.pyspark.python": python,
         "spark.pyspark.driver.python": sys.executable,
         "spark.python.unix.domain.socket.enabled": "true",
+        _DAEMON: "pyspark_lancepart.daemon",
     }
 
 
@@ -81,10 +105,10 @@ def _with(builder: Any, settings: Mapping[str, Any]) -> Any:
     return builder
 
 
-def _beside(builder: Any, key: str, own: str) -> str:
-    """Our own part of a setting, after what the builder has there already."""
-    others = [each for each in str(_options(builder).get(key) or "").split(",") if each not in {"", own}]
-    return ",".join([*others, own])
+def _beside(builder: Any, given: Mapping[str, str], key: str, own: str) -> str:
+    """Our own part of a setting, after what the builder or ``spark-submit`` has there already."""
+    found = str(_options(builder).get(key) or given.get(key) or "").split(",")
+    return ",".join([*(each for each in found if each not in {"", own}), own])
 
 
 def _options(builder: Any) -> dict[str, Any]:

@@ -25,10 +25,14 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from pyspark_lancepart.messages import hush_own, plainly
+
 __all__ = ["DefaultSource"]
 
 Plan = tuple[bytes, list[bytes]]
 """What all tasks of a scan have in common, and the tasks."""
+
+hush_own()
 
 
 class DefaultSource(DataSource):
@@ -41,6 +45,7 @@ class DefaultSource(DataSource):
         """What the format is called."""
         return "lancepart"
 
+    @plainly()
     def schema(self) -> Any:
         """The columns and, when the jar asks, the answer on the first of them; a plan stays in the source itself."""
         from lancepart.spark.source import answer
@@ -49,6 +54,7 @@ class DefaultSource(DataSource):
         schema, self._plan = answer(dict(self.options))
         return schema
 
+    @plainly()
     def reader(self, schema: Any) -> DataSourceReader:
         """A reader of the plan, which moves there so that it is not sent twice; or of the columns that a user named."""
         plan, self._plan = self._plan, None
@@ -58,6 +64,7 @@ class DefaultSource(DataSource):
             plan = plan_columns(dict(self.options), schema.names)
         return Reader(plan, schema)
 
+    @plainly()
     def writer(self, schema: Any, overwrite: bool) -> DataSourceWriter:
         """A writer that plans at once, so that what can't be done is refused before any task starts."""
         from lancepart.spark.writing import plan
@@ -72,6 +79,7 @@ class DefaultSource(DataSource):
         self._plan = None
         return StreamReader(dict(self.options), schema)
 
+    @plainly()
     def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """A writer of one batch, planned at once."""
         from lancepart.spark.sink import sink
@@ -87,11 +95,13 @@ class Writer(DataSourceArrowWriter):
     def __init__(self, planned: bytes) -> None:
         self._planned = planned
 
+    @plainly()
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """One task."""
         settle()
         return Message(report=pickle.loads(self._planned).write(iterator))
 
+    @plainly()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Publish what the tasks that succeeded wrote."""
         told = [message.report for message in messages if isinstance(message, Message)]
@@ -135,7 +145,8 @@ class Reader(DataSourceReader):
         from lancepart.spark.running import run
 
         settle()
-        return run(self._work, partition.value, self._schema) if partition.value is not None else iter(())
+        with plainly():
+            yield from run(self._work, partition.value, self._schema) if partition.value is not None else ()
 
 
 @cache

@@ -11,6 +11,8 @@ import gc
 import sys
 import warnings
 
+from pyspark_lancepart.messages import hush
+
 _SHORT = ("lookup_data_sources", "plan_data_source_read")
 """Workers that look up sources or hand plans on, and need nothing."""
 
@@ -29,6 +31,7 @@ def prepare(worker: str) -> None:
 
 if __name__ == "__main__":
     prepare(sys.argv[1] if len(sys.argv) > 1 else "")
-    from pyspark.daemon import manager
+    from pyspark import daemon
 
-    manager()
+    hush(daemon)
+    daemon.manager()

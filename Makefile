@@ -6,10 +6,12 @@ STAMP := $(VENV)/.stamp
 JAR := src/lancepart/spark/jars/lancepart-spark.jar
 JAVA := jvm/build.py $(shell find jvm/src jvm/resources -type f)
 WORKERS ?= 2
+SPARK ?= 4.1
+ON_SPARK ?= tests/spark/test_read.py tests/spark/test_writes.py tests/spark/test_sql.py tests/spark/test_stream.py
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-rest test-all check bench torture clean
+.PHONY: help setup demo test test-rest test-all test-spark check bench torture clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -43,6 +45,10 @@ test-rest: setup  ## The tests that `make test` leaves out, but for the long rac
 	$(PYTEST) -m "slow and not quick"
 
 test-all: test test-rest  ## Every test but the long races and kills
+
+test-spark: setup  ## A slice of the tests on another version of Spark: make test-spark SPARK=4.1
+	test -d build/spark-$(SPARK) || $(BIN)/python -m pip install --quiet --target build/spark-$(SPARK) "pyspark==$(SPARK).*"
+	PYTHONPATH=build/spark-$(SPARK) $(BIN)/python -m pytest -m "quick or not slow" $(ON_SPARK)
 
 torture: setup  ## Every test, with the long races and kills
 	LANCEPART_TORTURE=1 $(BIN)/python -m pytest -v

@@ -12,20 +12,20 @@ from pyspark.sql.datasource import (
     InputPartition,
     WriterCommitMessage,
 )
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxFiles,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
 
 from pyspark_lancepart import Message, settle
 
+try:
+    from pyspark.sql.streaming import datasource as admission
+except ImportError:
+    admission = None
+"""What Spark 4.1 has not yet: limits to a batch, and all that is there now in several batches."""
+
 _OFFSET = "version"
+_BASES = (DataSourceStreamReader, *([] if admission is None else [admission.SupportsTriggerAvailableNow]))
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(*_BASES):  # type: ignore[misc]
     """Snapshots as offsets; travels to the executors with nothing but the columns."""
 
     def __init__(self, options: dict[str, str], schema: Any) -> None:
@@ -51,18 +51,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Where a new query begins."""
         return {_OFFSET: self.stream.initial()}
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
         """How much a batch has at most; to Spark a snapshot is a file."""
         versions, rows = self.stream.limits()
         if versions is not None:
-            return ReadMaxFiles(versions)
-        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+            return admission.ReadMaxFiles(versions)
+        return admission.ReadAllAvailable() if rows is None else admission.ReadMaxRows(rows)
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        """Where the next batch ends."""
-        versions = limit.max_files if isinstance(limit, ReadMaxFiles) else None
-        rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+    def latestOffset(self, start: dict[str, int] | None = None, limit: Any = None) -> dict[str, int]:  # noqa: N802
+        """Where the next batch ends; Spark 4.1 does not say where it starts, and takes all there is."""
         target = self.stream.latest() if self._target is None else self._target
+        if start is None:
+            self.stream.refuse_limits()
+            return {_OFFSET: target}
+        versions = limit.max_files if isinstance(limit, admission.ReadMaxFiles) else None
+        rows = limit.max_rows if isinstance(limit, admission.ReadMaxRows) else None
         return {_OFFSET: self.stream.until(start[_OFFSET], target, versions=versions, most=rows)}
 
     def reportLatestOffset(self) -> dict[str, int] | None:  # noqa: N802

@@ -98,6 +98,13 @@ class Stream:
             raise InvalidInputError("give either maxVersionsPerTrigger or maxRowsPerTrigger, not both")
         return found[0], found[1]
 
+    def refuse_limits(self) -> None:
+        """Say that this version of Spark has no limits."""
+        if self.limits() != (None, None):
+            raise UnsupportedOperationError(
+                "maxVersionsPerTrigger and maxRowsPerTrigger need Spark 4.2 or newer: leave them out, or upgrade"
+            )
+
     def _limit(self, name: str) -> int | None:
         text = self._options.get(name.lower())
         if text is not None and (not text.isdigit() or not int(text)):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyspark.sql.datasource  # noqa: F401
 import pytest
 
 import lancepart as lp
@@ -137,3 +140,28 @@ def test_a_batch_is_committed_once_by_its_number(table: lp.PartitionedTable) -> 
     late = sink({"path": table.root, "idempotency_key": "q"}, schema, False)
     late.commit([late.write([data])], 4)
     assert table.scan("id = 5").count() == 3
+
+
+def test_spark_4_1_asks_without_a_start_and_has_no_limits(
+    table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its ``latestOffset`` takes no argument, and the module of limits is not there."""
+    monkeypatch.setitem(sys.modules, "pyspark.sql.streaming.datasource", None)
+    monkeypatch.delattr("pyspark.sql.streaming.datasource", raising=False)
+    spec = importlib.util.find_spec("pyspark_lancepart.streams")
+    assert spec is not None
+    assert spec.loader is not None
+    streams = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(streams)
+    schema = spark_schema(table.schema)
+
+    reader = streams.StreamReader({"path": table.root}, schema)
+    first = reader.initialOffset()
+    table.append(rows(1, 2))
+    end = reader.latestOffset()
+    found = [batch for task in reader.partitions(first, end) for batch in reader.read(task)]
+
+    assert sorted(number for batch in found for number in batch.column("id").to_pylist()) == [0, 1, 2]
+    limited = streams.StreamReader({"path": table.root, "maxRowsPerTrigger": "5"}, schema)
+    with pytest.raises(UnsupportedOperationError, match=r"need Spark 4\.2"):
+        limited.latestOffset()

@@ -26,6 +26,7 @@ from lancepart.storage.files import Files
 from lancepart.storage.manifest import FRESH_SECONDS, Manifest
 from lancepart.storage.root import Root
 from tests.conformance.draft import appendix
+from tests.support import s3
 from tests.support.catalogs import Place
 from tests.support.interleave import ACTED, DONE, PLANNED, Stepper
 from tests.transactions.aged import DAY, grow_old
@@ -519,3 +520,24 @@ def test_times_of_floors_are_the_stores(local: Place) -> None:
     assert floor is not None
     assert abs(floor.time + HOUR - newest) < timedelta(seconds=DAY / 24)
     assert floor.time < datetime.now(UTC)
+
+
+def test_collectors_and_writers_meet_on_an_object_store_too(s3_server: s3.Server) -> None:
+    place = s3_server.place()
+    table = make(place, ROWS)
+    old, young = table.transaction(), table.transaction()
+    for tx in (old, young):
+        append(tx)
+        create(tx)
+
+    assert orphans(opened(place)).removed_files == 0
+    young.commit()
+    assert orphans(opened(place), NOW).removed_files > 0
+
+    with pytest.raises(CollectedError):
+        old.commit()
+    assert content(table) == Counter([*ROWS, (7, "A", 1), (7, "Z", 1)])
+    assert_whole(table)
+    collect.expire(table._manifest, NOW, safe_age=NOW, progress=False)
+    assert len(history.versions(table._manifest)) <= 3
+    assert_whole(table)

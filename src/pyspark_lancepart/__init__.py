@@ -36,7 +36,7 @@ hush_own()
 
 
 class DefaultSource(DataSource):
-    """A partitioned table at a path."""
+    """A partitioned table at a path, for users: what they give as options is data, and to read changes nothing."""
 
     _plan: Plan | None = None
 
@@ -47,12 +47,20 @@ class DefaultSource(DataSource):
 
     @plainly()
     def schema(self) -> Any:
-        """The columns and, when the jar asks, the answer on the first of them; a plan stays in the source itself."""
-        from lancepart.spark.source import answer
+        """The columns; a plan stays in the source itself."""
+        from lancepart.spark.source import show
 
         settle()
-        schema, self._plan = answer(dict(self.options))
+        schema, self._plan = show(self._given())
         return schema
+
+    def _given(self) -> dict[str, str]:
+        """The options, unless there is one among them that only the jar may set."""
+        if any(key.lower().startswith("lancepart.") for key in self.options):
+            from lancepart.spark.source import refuse_own
+
+            refuse_own(self.options)
+        return dict(self.options)
 
     @plainly()
     def reader(self, schema: Any) -> DataSourceReader:
@@ -61,7 +69,7 @@ class DefaultSource(DataSource):
         if plan is None:
             from lancepart.spark.source import plan_columns
 
-            plan = plan_columns(dict(self.options), schema.names)
+            plan = plan_columns(self._given(), schema.names)
         return Reader(plan, schema)
 
     @plainly()
@@ -70,14 +78,14 @@ class DefaultSource(DataSource):
         from lancepart.spark.writing import plan
 
         settle()
-        return Writer(pickle.dumps(plan(dict(self.options), schema, overwrite)))
+        return Writer(pickle.dumps(plan(self._given(), schema, overwrite)))
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
         """A reader of a stream, which asks lancepart only where offsets are asked for or rows are read."""
         from pyspark_lancepart.streams import StreamReader
 
         self._plan = None
-        return StreamReader(dict(self.options), schema)
+        return StreamReader(self._given(), schema)
 
     @plainly()
     def streamWriter(self, schema: Any, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
@@ -86,7 +94,7 @@ class DefaultSource(DataSource):
         from pyspark_lancepart.streams import StreamWriter
 
         settle()
-        return StreamWriter(pickle.dumps(sink(dict(self.options), schema, overwrite)))
+        return StreamWriter(pickle.dumps(sink(self._given(), schema, overwrite)))
 
 
 class Writer(DataSourceArrowWriter):

@@ -66,7 +66,7 @@ class StreamReader(*_BASES):  # type: ignore[misc]
             return {_OFFSET: target}
         versions = limit.max_files if isinstance(limit, admission.ReadMaxFiles) else None
         rows = limit.max_rows if isinstance(limit, admission.ReadMaxRows) else None
-        return {_OFFSET: self.stream.until(start[_OFFSET], target, versions=versions, most=rows)}
+        return {_OFFSET: self.stream.until(_number(start), target, versions=versions, most=rows)}
 
     def reportLatestOffset(self) -> dict[str, int] | None:  # noqa: N802
         """The newest snapshot there is."""
@@ -78,7 +78,7 @@ class StreamReader(*_BASES):  # type: ignore[misc]
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """The tasks of a batch; Spark wants one at least."""
-        tasks = self.stream.tasks(start[_OFFSET], end[_OFFSET])
+        tasks = self.stream.tasks(_number(start), _number(end))
         return [InputPartition(task) for task in tasks] or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -87,6 +87,16 @@ class StreamReader(*_BASES):  # type: ignore[misc]
 
         settle()
         return run(partition.value, self._schema) if partition.value is not None else iter(())
+
+
+def _number(offset: Any) -> int:
+    """The snapshot that an offset names; a checkpoint is a file, and may say anything."""
+    found = offset.get(_OFFSET) if isinstance(offset, dict) else None
+    if type(found) is int and found >= 0:
+        return found
+    from lancepart.errors import InvalidInputError
+
+    raise InvalidInputError(f"the checkpoint has the offset {offset!r}, which is none of lancepart's: start a new one")
 
 
 class StreamWriter(DataSourceStreamArrowWriter):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import io
 import json
+import pickle
 import sys
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +69,40 @@ def main(kind: str, orders: str, customers: str) -> None:
         "union": frame.where("id = 1").unionAll(frame.where("id = 2")).count(),
     }
     folder = Path(orders).parent
+    found["attacked"] = attacked(spark, orders, folder / "touched")
+    found["left"] = frame.count()
     print("\n" + json.dumps(found | written(spark, kind, folder) | {"sql": changed(spark, kind, folder)}))
     spark.stop()
+
+
+def attacked(spark: Any, root: str, mark: Path) -> list[str]:
+    """Ask to delete all rows, and have a pickle loaded, as anybody can who may set options; the errors of each."""
+    evil = base64.b64encode(zlib.compress(pickle.dumps(Touch(mark)))).decode()
+    delete = '{"ask":"delete","where":[]}'
+    reader = spark.read.format("lancepart")
+    view = "CREATE OR REPLACE TEMPORARY VIEW evil USING lancepart OPTIONS"
+    attacks: list[Callable[[], Any]] = [
+        lambda: reader.option("lancepart.question", delete).load(root).schema,
+        lambda: spark.sql(f"{view} (path '{root}', 'LancePart.Question' '{delete}')").collect(),
+        lambda: spark.sql(f"{view} (path '{root}', 'lancepart.plan' '{evil}', 'lancepart.columns' '{{}}')").collect(),
+    ]
+    found = []
+    for attack in attacks:
+        try:
+            attack()
+        except Exception as error:
+            found.append(str(error))
+    return found
+
+
+class Touch:
+    """What would write a file if it were unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+
+    def __reduce__(self) -> Any:
+        return open, (self.path, "w")
 
 
 def written(spark: Any, kind: str, folder: Path) -> dict[str, Any]:

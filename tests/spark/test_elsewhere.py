@@ -33,6 +33,9 @@ def test_the_same_rows_in_a_session_of_another_kind(kind: str, tmp_path: Path) -
     assert found["joined"] == sum(others.count(each) for each in ids if each is not None)
     assert found["union"] == ids.count(1) + ids.count(2)
     assert found["types"] == [["id", "bigint"], ["country", "string"], ["text", "string"], ["day", "date"]]
+    assert ["lancepart's own" in text for text in found["attacked"]] == [True, True, False]
+    assert found["left"] == rows.num_rows
+    assert not (tmp_path / "touched").exists()
     assert ("Exchange" in found["plan"]) == (kind == "plain")
     expected = [[n, n % 3, f"t{n}"] for n in range(2, 20)]
     expected += [[0, 0, "t0"], [1, 1, "t1"]] if kind == "plain" else [[0, 9, "up"], [1, 9, "up"]]

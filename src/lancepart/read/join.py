@@ -106,14 +106,19 @@ class Join:
 
     def tasks(self) -> list[GroupTask]:
         """What is to be done, a group each, the largest first."""
-        query = self._query()
-        left = LeafTaskMaker(self.left, tuple(query.left.names), self._filters.left)
-        right = LeafTaskMaker(self.right, tuple(query.right.names), self._filters.right)
+        query, left, right = self.makers()
         groups = sorted(self._plan.groups, key=lambda group: -group.bytes)
         return [
             GroupTask(left=tuple(map(left, group.left)), right=tuple(map(right, group.right)), query=query)
             for group in groups
         ]
+
+    def makers(self) -> tuple[JoinQuery, LeafTaskMaker, LeafTaskMaker]:
+        """How groups are joined, and what makes tasks of the leaves of either side."""
+        query = self._query()
+        left = LeafTaskMaker(self.left, tuple(query.left.names), self._filters.left)
+        right = LeafTaskMaker(self.right, tuple(query.right.names), self._filters.right)
+        return query, left, right
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch, in no order; few batches are held at a time."""

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError
+from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.parse import parse
 from lancepart.model.predicate import Predicate
@@ -139,9 +140,10 @@ class Scan:
 
     def tasks(self) -> list[LeafTask]:
         """What is to be read, a leaf each."""
-        return [self._task(item) for item in self._plan.leaves]
+        return [self.task_of(item) for item in self._plan.leaves]
 
-    def _task(self, item: Any) -> LeafTask:
+    def task_of(self, item: Leaf) -> LeafTask:
+        """What is to be read of one leaf."""
         return LeafTask(
             root=self.root,
             metadata=self.metadata,

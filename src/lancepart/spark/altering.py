@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import StructField, StructType, _parse_datatype_json_string
+from pyspark.sql.types import StructField, StructType
 
 from lancepart.errors import UnsupportedOperationError
 from lancepart.layout import create, evolution
 from lancepart.layout.metadata import MANIFEST, TableMetadata
 from lancepart.layout.opening import find, moved
-from lancepart.spark.types import arrow_schema
+from lancepart.spark.types import arrow_schema, read_type
 from lancepart.spark.warehouse import Entry, Path, Warehouse
 
 AlterStep = Mapping[str, Any]
@@ -72,5 +71,4 @@ def _changed(metadata: TableMetadata, change: AlterStep) -> TableMetadata:
 
 
 def _field(name: str, spelled: Any, *, nullable: bool) -> pa.Field:
-    kind = _parse_datatype_json_string(spelled if isinstance(spelled, str) else json.dumps(spelled))
-    return arrow_schema(StructType([StructField(name, kind, nullable)])).field(0)
+    return arrow_schema(StructType([StructField(name, read_type(spelled), nullable)])).field(0)

@@ -18,6 +18,9 @@ WAREHOUSE = "spark.sql.catalog.lance"
 _JARS, _EXTENSIONS = _SHARED = ("spark.jars", "spark.sql.extensions")
 _EXTENSION = "io.lancepart.spark.Extensions"
 _DAEMON = "spark.python.daemon.module"
+_REDACTED = "spark.sql.redaction.string.regex"
+_STORAGE_OPTIONS = r"(?is)storage\.[^=\s]+=.*?(?=, [\w.]+=|\]|$)"
+"""Spark's plans of writes that make a table show the options that they were given."""
 _BUCKETING = "spark.sql.sources.v2.bucketing"
 _SQL = {
     CATALOG: "io.lancepart.spark.PathCatalog",
@@ -54,6 +57,7 @@ def configure(builder: Any, *, warehouse: str | None = None) -> Any:
     ``spark-submit``, is given the jar.
     """
     sql = _SQL | ({} if warehouse is None else _catalog(warehouse))
+    sql |= {} if _REDACTED in _options(builder) else {_REDACTED: _STORAGE_OPTIONS}
     if _is_remote(builder):
         return _with(builder, sql)
     given = started.prepare(jar(), _EXTENSION)

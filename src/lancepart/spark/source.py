@@ -1,10 +1,14 @@
-"""What the data source ``lancepart`` answers when Spark asks for a schema: about a table, or about a scan of it."""
+"""What the data source ``lancepart`` shows to its users, and what it answers when the jar asks.
+
+Users only ever see columns: to look at a table changes nothing, whatever the options. Questions come from the jar by
+another data source, which users can't name, and some of them change tables.
+"""
 
 from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,11 +18,13 @@ from lancepart.errors import InvalidInputError, TableNotFoundError, UnsupportedO
 from lancepart.maintain.changes import CHANGE
 from lancepart.spark.describe import answering, only, partitions_of, told_of
 from lancepart.spark.filters import predicate_of
+from lancepart.spark.handover import OPTIONS, PLAN
 from lancepart.spark.planning import Planned, Question, plan
-from lancepart.spark.tasks import PLAN, handed
+from lancepart.spark.tasks import handed
 from lancepart.spark.types import spark_schema
 from lancepart.table import PartitionedTable, open_pinned, open_table
 
+OWN = "lancepart."
 QUESTION = "lancepart.question"
 FEED = "readChangeFeed"
 VERSION = "_version"
@@ -29,12 +35,29 @@ Options = Mapping[str, str]
 Plan = tuple[bytes, list[bytes]]
 
 
-def answer(options: Options) -> tuple[Any, Plan | None]:
-    """The schema, with the answer on its first column when the jar asks; and the plan, if a scan was planned.
+def refuse_own(options: Iterable[str]) -> None:
+    """Refuse options that only lancepart itself sets, however they are spelled; a plan is data, and is checked."""
+    for key in options:
+        if key.lower().startswith(OWN) and key.lower() not in OPTIONS:
+            raise InvalidInputError(f"option {key!r}: names that begin with {OWN!r} are lancepart's own; leave it out")
 
-    Without the jar Spark asks no question and reads all columns of all rows: right, but slow.
+
+def show(options: Options) -> tuple[Any, Plan | None]:
+    """The columns of a table and a plan that reads it, or those of a plan that was made elsewhere.
+
+    Without the jar Spark pushes nothing down and reads all rows: right, but slow.
     """
-    question = json.loads(options.get(QUESTION, "{}"))
+    if PLAN in options:
+        return handed(options, None)
+    table = _open(options)
+    if wants_changes(options):
+        return spark_schema(feed_schema(table.schema)), None
+    return spark_schema(table.schema), plan_columns(options, table.schema.names)
+
+
+def answer(options: Options) -> tuple[Any, Plan | None]:
+    """The schema with the answer to the jar's question on its first column; and the plan, if a scan was planned."""
+    question = json.loads(options[QUESTION])
     match question.pop("ask", None):
         case "table":
             return _table(options), None
@@ -59,13 +82,8 @@ def answer(options: Options) -> tuple[Any, Plan | None]:
             asked = Question(**{key: _frozen(value) for key, value in question.items()})
             found = plan(_open(options, asked.version), asked)
             return answering(spark_schema(found.schema), found.to_json()), _bytes(found)
-        case _ if PLAN in options:
-            return handed(options, None)
-        case _:
-            table = _open(options)
-            if wants_changes(options):
-                return spark_schema(feed_schema(table.schema)), None
-            return spark_schema(table.schema), plan_columns(options, table.schema.names)
+        case unknown:
+            raise InvalidInputError(f"the jar asks {unknown!r}, which is not known here: use the jar inside lancepart")
 
 
 def _statements() -> Any:

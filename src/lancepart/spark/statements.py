@@ -25,7 +25,7 @@ from lancepart.layout.metadata import STRONG
 from lancepart.spark import altering, procedures, sides
 from lancepart.spark.describe import answering, only, told_of
 from lancepart.spark.repartitioning import refuse_new_cycles
-from lancepart.spark.types import arrow_schema, commented, spark_schema
+from lancepart.spark.types import arrow_schema, commented, read_schema, spark_schema
 from lancepart.spark.warehouse import Entry, Warehouse
 from lancepart.table import PartitionedTable, create_table, open_pinned, open_table
 
@@ -190,7 +190,7 @@ def _make(warehouse: Warehouse, question: Question) -> _Made:
     properties = dict(question["properties"])
     _check(properties, question["by"])
     root = warehouse.catalog.root
-    asked = StructType.fromJson(question["schema"])
+    asked = read_schema(question["schema"])
     columns = commented(arrow_schema(asked), asked)
     refuse_new_cycles(question["by"], columns, properties)
     try:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import pickle
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,11 +19,10 @@ from lancepart.read.join import Join, default_memory
 from lancepart.read.leaf import LeafTask
 from lancepart.read.scan import Scan
 from lancepart.read.split import sized_pieces, split_groups
-from lancepart.spark.types import arrow_schema, as_spark, spark_schema
-from lancepart.storage.root import Root
+from lancepart.spark import handover
+from lancepart.spark.types import arrow_schema, as_spark, read_schema, spark_schema
 
 _MOST_ROWS = 65_536
-PLAN, COLUMNS = "lancepart.plan", "lancepart.columns"
 _PARALLELISM = ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism")
 
 
@@ -39,13 +35,13 @@ class Work:
     groups: tuple[GroupTask, ...] = ()
     memory: int | None = None
 
-    def narrowed(self, columns: Sequence[str]) -> Work:
-        """The same work for some of the columns only."""
+    def narrowed(self) -> Work:
+        """The same work for the columns of its schema only."""
+        columns = tuple(self.schema.names)
         return replace(
             self,
-            schema=pa.schema([self.schema.field(name) for name in columns]),
-            leaves=tuple(replace(each, columns=tuple(columns)) for each in self.leaves),
-            groups=tuple(replace(each, query=replace(each.query, shown=tuple(columns))) for each in self.groups),
+            leaves=tuple(replace(each, columns=columns) for each in self.leaves),
+            groups=tuple(replace(each, query=replace(each.query, shown=columns)) for each in self.groups),
         )
 
     def batches(self) -> Iterator[Any]:
@@ -62,28 +58,18 @@ class Work:
 def scan(source: Scan, spark: Any, tasks: int | None = None) -> Any:
     """A scan as a Spark DataFrame."""
     parts = task_count(spark, tasks)
-    shown = spark_schema(source.schema)
-    schema = arrow_schema(shown)
     pieces = sized_pieces(source.tasks(), parts)
-    works = [
-        Work(schema=schema, leaves=tuple(pieces[at][0] for at in places))
-        for places in pack([size for _, size in pieces], parts)
-    ]
-    frame = _frame(spark, source.root, works, shown)
+    packed = [[pieces[at][0] for at in places] for places in pack([size for _, size in pieces], parts)]
+    frame = _frame(spark, source.root.uri, handover.scan_options(source, packed), source.schema)
     return frame if source.limit is None else frame.limit(int(source.limit))
 
 
 def join(source: Join, spark: Any, tasks: int | None = None) -> Any:
     """A join as a Spark DataFrame."""
     parts = task_count(spark, tasks)
-    shown = spark_schema(source.schema)
-    schema = arrow_schema(shown)
     groups = split_groups(source.tasks(), parts)
-    works = [
-        Work(schema=schema, groups=tuple(groups[at] for at in places), memory=source.memory)
-        for places in pack([group.bytes for group in groups], parts)
-    ]
-    return _frame(spark, source.left.root, works, shown)
+    packed = [[groups[at] for at in places] for places in pack([group.bytes for group in groups], parts)]
+    return _frame(spark, source.left.root.uri, handover.join_options(source, packed), source.schema)
 
 
 def task_count(spark: Any, tasks: int | None = None) -> int:
@@ -105,12 +91,10 @@ def task_count(spark: Any, tasks: int | None = None) -> int:
     return max(1, int(spark.range(0, 1 << 16).selectExpr("spark_partition_id()").distinct().count()))
 
 
-def _frame(spark: Any, root: Root, works: Sequence[Work], schema: Any) -> Any:
+def _frame(spark: Any, root: str, plan: Mapping[str, str], schema: pa.Schema) -> Any:
     """What was planned here, handed to the data source, which tells Spark of the columns and reads those it needs."""
-    packed = pickle.dumps(tuple(works), protocol=pickle.HIGHEST_PROTOCOL)
-    text = base64.b64encode(zlib.compress(packed)).decode()
-    reader = spark.read.format("lancepart").option(PLAN, text).option(COLUMNS, schema.json())
-    return reader.load(root.uri)
+    options = {**plan, handover.COLUMNS: spark_schema(schema).json()}
+    return spark.read.format("lancepart").options(**options).load(root)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +108,13 @@ class Handed:
 
 def handed(options: Mapping[str, str], columns: Sequence[str] | None) -> tuple[Any, tuple[bytes, list[bytes]]]:
     """The columns and the plan that were handed over, of some columns; Spark wants one column and one task at least."""
-    whole = StructType.fromJson(json.loads(options[COLUMNS]))
-    works: tuple[Work, ...] = pickle.loads(zlib.decompress(base64.b64decode(options[PLAN])))
+    if handover.COLUMNS not in options:
+        raise InvalidInputError(f"option {handover.PLAN!r} needs {handover.COLUMNS!r} beside it")
+    whole = read_schema(options[handover.COLUMNS])
+    scans, joins, memory = handover.read_plan(options)
     names = whole.names if columns is None else list(columns) or whole.names[:1]
     chosen = StructType([whole[name] for name in names])
-    tasks = [work.narrowed(names) for work in works] or [Work(schema=arrow_schema(chosen))]
-    return chosen, (pickle.dumps(Handed()), [pickle.dumps(task) for task in tasks])
+    schema = arrow_schema(chosen)
+    tasks = [Work(schema=schema, leaves=leaves).narrowed() for leaves in scans]
+    tasks += [Work(schema=schema, groups=groups, memory=memory).narrowed() for groups in joins]
+    return chosen, (pickle.dumps(Handed()), [pickle.dumps(task) for task in tasks or [Work(schema=schema)]])

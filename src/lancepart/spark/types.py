@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from inspect import signature
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import PySparkException
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from lancepart.errors import UnsupportedOperationError
+from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.model.schema import COMMENT
 from lancepart.write.casts import cast
 from lancepart.write.fits import may_fit
@@ -96,6 +99,39 @@ def _nested(kind: Any) -> Any:
     if any(test(kind) for test in lists):
         return spark.ArrayType(spark_type(kind.value_type), kind.value_field.nullable)
     raise UnsupportedOperationError(f"Spark has no type for {kind}")
+
+
+def read_schema(spelled: str | Mapping[str, Any]) -> Any:
+    """A schema of Spark's from its JSON; a user-defined type is what it is stored as.
+
+    PySpark itself would import the class that such a type names, or unpickle it.
+    """
+    try:
+        given = json.loads(spelled) if isinstance(spelled, str) else spelled
+        return spark.StructType.fromJson(_without_classes(given))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, PySparkException) as error:
+        raise InvalidInputError(f"not a schema in Spark's JSON: {error!r}") from None
+
+
+def read_type(spelled: str | Mapping[str, Any]) -> Any:
+    """A type of Spark's from its JSON, as ``read_schema`` reads those of columns."""
+    kind = json.loads(spelled) if isinstance(spelled, str) else spelled
+    field = {"name": "type", "type": kind, "nullable": True, "metadata": {}}
+    return read_schema({"type": "struct", "fields": [field]}).fields[0].dataType
+
+
+def _without_classes(given: Any) -> Any:
+    match given:
+        case {"type": "udt", "sqlType": kind}:
+            return _without_classes(kind)
+        case {"type": "udt"}:
+            raise ValueError("a user-defined type does not say what it is stored as")
+        case dict():
+            return {key: _without_classes(value) for key, value in given.items()}
+        case list():
+            return [_without_classes(value) for value in given]
+        case _:
+            return given
 
 
 def arrow_schema(schema: Any) -> Any:

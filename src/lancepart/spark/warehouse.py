@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from lance_namespace import (
     CreateNamespaceRequest,
@@ -40,6 +41,7 @@ from lancepart.storage.manifest import Manifest
 from lancepart.storage.rows import NAMESPACE, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
 
+_OPTION, _STORAGE = "option.", "storage."
 Path = Sequence[str]
 Properties = Mapping[str, str]
 
@@ -80,7 +82,7 @@ class Warehouse:
     def create_namespace(self, path: Path, properties: Properties) -> None:
         """Make a namespace."""
         self._require(self.catalog.snapshot(), path[:-1])
-        request = CreateNamespaceRequest(id=list(path), properties=dict(refuse_own(properties)))
+        request = CreateNamespaceRequest(id=list(path), properties=dict(_allowed(properties)))
         namespaces.create(self.catalog, request)
 
     def alter_namespace(self, path: Path, changes: Mapping[str, str | None]) -> None:
@@ -97,7 +99,7 @@ class Warehouse:
         self._alter(path, changes)
 
     def _alter(self, path: Path, changes: Mapping[str, str | None]) -> None:
-        refuse_own(changes)
+        _allowed(changes)
         identifier = object_id(path)
 
         def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
@@ -153,7 +155,7 @@ class Warehouse:
     def publish(self, path: Path, location: str, properties: Properties, *, replaced: str | None) -> None:
         """Give a directory its row, in the place of the one that has the name if ``replaced`` is where that lives."""
         identifier = object_id(path)
-        told = {**self._identified(location), **refuse_own(properties)}
+        told = {**self._identified(location), **_allowed(properties)}
         fresh = Row(object_id=identifier, object_type=NAMESPACE, metadata=told, created_at=now())
 
         def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, str | None]:
@@ -263,3 +265,15 @@ def _refuse_inner(snapshot: Snapshot, path: Path) -> None:
         raise UnsupportedOperationError(
             f"table {shown(path)} still has its older layout beside it: lancepart.upgrade(…, remove_old=True) first"
         )
+
+
+def _allowed(properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Properties that users may set: none that lancepart reads, and none that would show credentials to all readers."""
+    refuse_own({key.lower().removeprefix(_OPTION): value for key, value in properties.items()})
+    for key in properties:
+        if key.lower().removeprefix(_OPTION).startswith(_STORAGE):
+            raise InvalidInputError(
+                f"property {key!r}: everybody can read the properties of a table; set storage options for the catalog, "
+                f"as spark.sql.catalog.<name>.{_STORAGE}<option>"
+            )
+    return properties

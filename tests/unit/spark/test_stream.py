@@ -19,6 +19,7 @@ from lancepart.spark.sink import sink
 from lancepart.spark.source import feed_schema
 from lancepart.spark.stream import NOTHING, Stream, run
 from lancepart.spark.types import spark_schema
+from pyspark_lancepart.streams import StreamReader
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32())])
 
@@ -165,3 +166,14 @@ def test_spark_4_1_asks_without_a_start_and_has_no_limits(
     limited = streams.StreamReader({"path": table.root, "maxRowsPerTrigger": "5"}, schema)
     with pytest.raises(UnsupportedOperationError, match=r"need Spark 4\.2"):
         limited.latestOffset()
+
+
+@pytest.mark.parametrize("offset", [{}, {"version": "1"}, {"version": True}, {"version": -1}, {"version": None}, "1"])
+def test_an_offset_of_a_checkpoint_is_a_number(table: lp.PartitionedTable, offset: Any) -> None:
+    reader = StreamReader({"path": table.root}, spark_schema(SCHEMA))
+
+    with pytest.raises(InvalidInputError, match="checkpoint"):
+        reader.partitions(offset, {"version": table.version})
+    with pytest.raises(InvalidInputError, match="checkpoint"):
+        reader.latestOffset(offset, reader.getDefaultReadLimit())
+    assert len(reader.partitions({"version": 0}, {"version": table.version})) == 1

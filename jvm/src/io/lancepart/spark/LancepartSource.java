@@ -22,7 +22,10 @@ public final class LancepartSource implements SupportsCatalogOptions, DataSource
 
   @Override
   public Identifier extractIdentifier(CaseInsensitiveStringMap options) {
-    return PathIdentifier.of(options);
+    var session = (org.apache.spark.sql.classic.SparkSession) SparkSession.active();
+    var catalog = session.sessionState().catalogManager().catalog(extractCatalog(options));
+    PathIdentifier id = PathIdentifier.of(options);
+    return catalog instanceof PathCatalog paths ? paths.writing(id) : id;
   }
 
   @Override

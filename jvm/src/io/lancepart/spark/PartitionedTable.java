@@ -5,7 +5,6 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Arrays;
 import java.util.EnumSet;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Objects;
@@ -87,9 +86,7 @@ class PartitionedTable
   }
 
   Map<String, String> options(CaseInsensitiveStringMap more) {
-    Map<String, String> all = new HashMap<>(id.options());
-    all.putAll(more.asCaseSensitiveMap());
-    return all;
+    return Options.merged(id.options(), more.asCaseSensitiveMap());
   }
 
   @Override

@@ -15,6 +15,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** Tables by their path and the partition functions: {@code SELECT lancepart.bucket(16, id) FROM lancepart.`/a/path`}. */
 public final class PathCatalog implements StagingTableCatalog, PartitionFunctions {
+  private final ThreadLocal<PathIdentifier> written = new ThreadLocal<>();
   private String name;
   private Map<String, String> options;
 
@@ -32,6 +33,7 @@ public final class PathCatalog implements StagingTableCatalog, PartitionFunction
   @Override
   public Table loadTable(Identifier id) throws NoSuchTableException {
     if (id instanceof PathIdentifier path) {
+      written.remove();
       return find(path);
     }
     if (!isPath(id)) {
@@ -42,10 +44,10 @@ public final class PathCatalog implements StagingTableCatalog, PartitionFunction
 
   /** The table at a path; one that is not there may be made by a write that says how it is partitioned. */
   static Table find(PathIdentifier path) {
-    if (SideTable.isPlanned(path)) {
+    if (Options.isPlan(path.options())) {
       return SideTable.planned(path);
     }
-    boolean mayBeMade = new CaseInsensitiveStringMap(path.options()).containsKey("partition_by");
+    boolean mayBeMade = path.options().containsKey("partition_by");
     return mayBeMade && !PartitionedTable.exists(path)
         ? new NewTable(path, new StructType(), new Transform[0])
         : PartitionedTable.load(path);
@@ -64,7 +66,18 @@ public final class PathCatalog implements StagingTableCatalog, PartitionFunction
     if (PartitionedTable.exists(path(id))) {
       throw new TableAlreadyExistsException(id);
     }
-    return new NewTable(path(id), info.schema(), info.partitions());
+    PathIdentifier path = path(id);
+    written.remove();
+    return new NewTable(path, info.schema(), info.partitions());
+  }
+
+  /**
+   * Keeps the options of a write that this thread is about to run: where a write makes a table, Spark passes on nothing but
+   * the table's name. A catalog belongs to one session, so that no other one meets them.
+   */
+  PathIdentifier writing(PathIdentifier id) {
+    written.set(id);
+    return id;
   }
 
   private static boolean isPath(Identifier id) {
@@ -72,7 +85,8 @@ public final class PathCatalog implements StagingTableCatalog, PartitionFunction
   }
 
   private PathIdentifier path(Identifier id) {
-    return id instanceof PathIdentifier path ? path : PathIdentifier.last(id.name(), options);
+    PathIdentifier kept = id instanceof PathIdentifier path ? path : written.get();
+    return kept != null && kept.name().equals(id.name()) ? kept : PathIdentifier.of(id.name(), options);
   }
 
   @Override

@@ -1,15 +1,12 @@
 package io.lancepart.spark;
 
-import java.util.HashMap;
+import java.util.Collections;
 import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A table by its path; the options ride along unseen, since they may hold credentials. */
 final class PathIdentifier implements Identifier {
-  private static final Map<String, PathIdentifier> LAST = new ConcurrentHashMap<>();
-
   private final String path;
   private final Map<String, String> options;
   private final String shown;
@@ -20,7 +17,7 @@ final class PathIdentifier implements Identifier {
 
   private PathIdentifier(String path, Map<String, String> options, String shown) {
     this.path = path;
-    this.options = options;
+    this.options = Collections.unmodifiableMap(Options.of(options));
     this.shown = shown;
   }
 
@@ -29,19 +26,11 @@ final class PathIdentifier implements Identifier {
     if (path == null || path.isBlank()) {
       throw new IllegalArgumentException("lancepart reads a table at a path: give it to load(path)");
     }
-    PathIdentifier found = new PathIdentifier(path, options.asCaseSensitiveMap());
-    LAST.put(path, found);
-    return found;
-  }
-
-  /** A path as Spark spells it when it makes a table, with the options that it was last asked for with. */
-  static PathIdentifier last(String path, Map<String, String> options) {
-    PathIdentifier found = LAST.get(path);
-    return found != null ? found : of(path, options);
+    return new PathIdentifier(path, options.asCaseSensitiveMap());
   }
 
   static PathIdentifier of(String path, Map<String, String> options) {
-    Map<String, String> all = new HashMap<>(options);
+    Map<String, String> all = Options.of(options);
     all.put("path", path);
     return new PathIdentifier(path, all);
   }

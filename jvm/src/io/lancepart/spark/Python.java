@@ -4,7 +4,6 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
@@ -28,22 +27,27 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 final class Python {
   static final ObjectMapper JSON = new ObjectMapper();
   private static final String QUESTION = "lancepart.question";
+  static final String PLANNED = "planned";
   private static final String ANSWER = "lancepart.answer";
 
-  private final PythonDataSourceV2 provider = new PythonDataSourceV2();
+  private final PythonDataSourceV2 provider = Planner.provider();
   private final CaseInsensitiveStringMap options;
   final StructType schema;
   final JsonNode answer;
 
   private Python(Map<String, String> options, ObjectNode question) {
-    Map<String, String> all = new HashMap<>(options);
-    all.put(QUESTION, question.toString());
-    this.options = new CaseInsensitiveStringMap(all);
-    provider.setShortName(LancepartSource.NAME);
+    this.options = asked(options, question);
     StructField[] fields = provider.inferSchema(this.options).fields();
     this.answer = parse(fields[0].metadata().getString(ANSWER));
     fields[0] = without(fields[0]);
     this.schema = new StructType(fields);
+  }
+
+  /** The options with a question among them, after a look that users have not put in one of their own. */
+  private static CaseInsensitiveStringMap asked(Map<String, String> options, ObjectNode question) {
+    Map<String, String> all = Options.checked(options, question.path("ask").asText().equals(PLANNED));
+    all.put(QUESTION, question.toString());
+    return new CaseInsensitiveStringMap(all);
   }
 
   static Python ask(Map<String, String> options, ObjectNode question) {
@@ -58,25 +62,16 @@ final class Python {
 
   /** A stream whose offsets, tasks and rows are Python's. */
   static MicroBatchStream stream(Map<String, String> options, int parallelism, StructType schema, String checkpoint) {
-    Map<String, String> all = new HashMap<>(options);
-    all.put(QUESTION, JSON.createObjectNode().put("ask", "stream").put("parallelism", parallelism).toString());
-    var asked = new CaseInsensitiveStringMap(all);
-    var provider = new PythonDataSourceV2();
-    provider.setShortName(LancepartSource.NAME);
-    var table = (SupportsRead) provider.getTable(schema, new Transform[0], asked.asCaseSensitiveMap());
+    var asked = asked(options, JSON.createObjectNode().put("ask", "stream").put("parallelism", parallelism));
+    var table = (SupportsRead) Planner.provider().getTable(schema, new Transform[0], asked.asCaseSensitiveMap());
     return table.newScanBuilder(asked).build().toMicroBatchStream(checkpoint);
   }
 
   /** A writer whose tasks and commit are Python's. */
   static Write writer(
       Map<String, String> options, ObjectNode question, LogicalWriteInfo info, StructType schema) {
-    Map<String, String> all = new HashMap<>(options);
-    all.putAll(info.options().asCaseSensitiveMap());
-    all.put(QUESTION, question.toString());
-    var asked = new CaseInsensitiveStringMap(all);
-    var provider = new PythonDataSourceV2();
-    provider.setShortName(LancepartSource.NAME);
-    var table = (SupportsWrite) provider.getTable(schema, new Transform[0], asked.asCaseSensitiveMap());
+    var asked = asked(Options.merged(options, info.options().asCaseSensitiveMap()), question);
+    var table = (SupportsWrite) Planner.provider().getTable(schema, new Transform[0], asked.asCaseSensitiveMap());
     return table.newWriteBuilder(new LogicalWriteInfo() {
       @Override
       public CaseInsensitiveStringMap options() {

@@ -36,6 +36,12 @@ record RowWrite(Map<String, String> options, LogicalWriteInfo info, ObjectNode q
     return "lancepart rows";
   }
 
+  /** Not the options, which may hold credentials: Spark shows a write in its plans. */
+  @Override
+  public String toString() {
+    return description();
+  }
+
   record Batch(BatchWrite inner, int columns, int ids) implements DeltaBatchWrite {
     @Override
     public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {

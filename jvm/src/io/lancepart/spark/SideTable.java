@@ -1,5 +1,6 @@
 package io.lancepart.spark;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Arrays;
@@ -24,17 +25,31 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 record SideTable(
     String name, StructType schema, JsonNode side, Map<String, String> properties, Map<String, String> options)
     implements SupportsRead {
-  private static final String PLAN = "lancepart.plan";
-  private static final String COLUMNS = "lancepart.columns";
-
-  static boolean isPlanned(PathIdentifier path) {
-    return path.options().containsKey(PLAN);
+  static SideTable planned(PathIdentifier path) {
+    String columns = path.options().get(Options.COLUMNS);
+    JsonNode side = Python.JSON.createObjectNode().put("ask", Python.PLANNED);
+    return new SideTable(path.shown(), schema(columns), side, Map.of(), path.options());
   }
 
-  static SideTable planned(PathIdentifier path) {
-    var columns = (StructType) DataType.fromJson(path.options().get(COLUMNS));
-    JsonNode side = Python.JSON.createObjectNode().put("ask", "planned");
-    return new SideTable(path.shown(), columns, side, Map.of(), path.options());
+  /** Columns that an option tells; of a user-defined type Spark would load the class that it names. */
+  private static StructType schema(String text) {
+    try {
+      JsonNode told = Python.JSON.readTree(text == null ? "" : text);
+      if (namesClass(told) || !told.path("type").asText().equals("struct")) {
+        throw new IllegalArgumentException("option '" + Options.COLUMNS + "' does not tell columns of plain types");
+      }
+      return (StructType) DataType.fromJson(told.toString());
+    } catch (JsonProcessingException e) {
+      throw new IllegalArgumentException("option '" + Options.COLUMNS + "' is not JSON", e);
+    }
+  }
+
+  private static boolean namesClass(JsonNode told) {
+    boolean found = told.path("type").asText().equals("udt");
+    for (JsonNode each : told) {
+      found |= namesClass(each);
+    }
+    return found;
   }
 
   @Override

@@ -1,0 +1,61 @@
+package io.lancepart.spark;
+
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+
+/** Options by names whose case does not matter, and what users may not say in them. */
+final class Options {
+  static final String PLAN = "lancepart.plan";
+  static final String COLUMNS = "lancepart.columns";
+  private static final String OWN = "lancepart.";
+  private static final Set<String> PLANNED = Set.of(PLAN, COLUMNS, "lancepart.secrets");
+
+  private Options() {}
+
+  static Map<String, String> of(Map<String, String> given) {
+    Map<String, String> all = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+    all.putAll(given);
+    return all;
+  }
+
+  /** A plan that a user of Python made there. */
+  static boolean isPlan(Map<String, String> given) {
+    return of(given).containsKey(PLAN);
+  }
+
+  /** Refuses what only the jar itself says to Python, however it is spelled; a plan only where one is expected. */
+  static Map<String, String> checked(Map<String, String> given, boolean planned) {
+    Map<String, String> all = of(given);
+    for (String key : all.keySet()) {
+      String name = key.toLowerCase(Locale.ROOT);
+      if (name.startsWith(OWN) && !(planned && PLANNED.contains(name))) {
+        throw new IllegalArgumentException(
+            "option '" + key + "': names that begin with '" + OWN + "' are lancepart's own; leave it out");
+      }
+    }
+    return all;
+  }
+
+  /**
+   * A table's own options and those of a statement. Where a table is and what opens it is the table's own affair: with a
+   * catalog's credentials a statement must not go elsewhere.
+   */
+  static Map<String, String> merged(Map<String, String> own, Map<String, String> more) {
+    Map<String, String> all = of(own);
+    of(more).forEach((key, value) -> {
+      if (isPlace(key) && !value.equals(all.get(key))) {
+        throw new IllegalArgumentException(
+            "option '" + key + "' can't be set in a statement: it belongs to the table or to its catalog");
+      }
+      all.put(key, value);
+    });
+    return all;
+  }
+
+  private static boolean isPlace(String key) {
+    String name = key.toLowerCase(Locale.ROOT);
+    return name.equals("path") || name.startsWith("storage.");
+  }
+}

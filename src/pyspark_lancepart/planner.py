@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyspark_lancepart import DefaultSource, settle
+from pyspark_lancepart.messages import plainly
 
 
 class Planner(DefaultSource):
@@ -19,6 +20,7 @@ class Planner(DefaultSource):
         """All options: the jar has looked at those of users, and added what it wants."""
         return dict(self.options)
 
+    @plainly()
     def schema(self) -> Any:
         """The columns, and the answer on the first of them; a plan stays in the source itself."""
         from lancepart.spark.source import answer

@@ -249,6 +249,7 @@ class World:
     def check(self) -> None:
         """All that must be readable reads just so."""
         latest = opened(self.place)
+        self.note()
         assert content(latest) == self.rows
         assert_whole(latest)
         for key in self.chance.sample(sorted(self.rows), min(2, len(self.rows))):

@@ -541,3 +541,21 @@ def test_collectors_and_writers_meet_on_an_object_store_too(s3_server: s3.Server
     collect.expire(table._manifest, NOW, safe_age=NOW, progress=False)
     assert len(history.versions(table._manifest)) <= 3
     assert_whole(table)
+
+
+def test_snapshots_before_an_earlier_mark_are_kept_for_their_tags_only(local: Place) -> None:
+    """A partition that went since the tag, and whose directory is gone, is no partition that can't be read."""
+    table = make(local, ROWS)
+    table.tags.create("start", table.version)
+    table.update({"x": "0"}, "bank = 'A'")
+    table.delete("bank = 'A'")
+    for _ in range(2):
+        table.append(data([(9, "B", 0)]))
+        collect.expire(table._manifest, NOW, safe_age=NOW, progress=False)
+    grow_old(Path(local.root))
+    orphans(table)
+    table.append(data([(5, "A", 50)]))
+
+    assert expire(table, timedelta(days=300)).kept == ()
+    assert content(opened(local, "start")) == Counter(ROWS)
+    assert_whole(table)

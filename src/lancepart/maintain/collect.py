@@ -67,7 +67,7 @@ def expire(
 
 def _expire(manifest: Manifest, bounds: Bounds, *, spark: Any, progress: bool) -> Report:
     metadata, cutoff = _strong(manifest), bounds.cutoff
-    oldest = _oldest_kept(manifest, bounds.latest, cutoff)
+    oldest = _oldest_kept(manifest, bounds.latest, cutoff, rows.oldest(manifest.snapshot(), metadata))
     dropped = _drop_rows(manifest, oldest, metadata, bounds.given_up)
     run = Collecting(manifest=manifest, metadata=metadata, oldest=oldest, cutoff=cutoff, spark=spark, progress=progress)
     found = run.protect(run.look())
@@ -159,9 +159,12 @@ def _bounds(manifest: Manifest, now: datetime, cutoff: datetime) -> Bounds:
     )
 
 
-def _oldest_kept(manifest: Manifest, latest: int, cutoff: datetime) -> int:
-    """The version that was the latest one at a moment: who began then may still be at work on it."""
-    stored = history.stored(manifest)
+def _oldest_kept(manifest: Manifest, latest: int, cutoff: datetime, marked: int) -> int:
+    """The version that was the latest one at a moment: who began then may still be at work on it.
+
+    What is older than an earlier mark is kept for a tag at most.
+    """
+    stored = [(number, taken) for number, taken in history.stored(manifest) if number >= marked]
     before = [number for number, taken in stored if number <= latest and taken < cutoff]
     return before[-1] if before else stored[0][0]
 

@@ -168,7 +168,7 @@ SCENARIOS = [
     Scenario("declare in a namespace", declare_child, nothing, 5),
     Scenario("create in the root", create_root, nothing, 5),
     Scenario("create in a namespace", create_child, nothing, 5),
-    Scenario("create what is declared", create_root, a_declared_table, 5),
+    Scenario("create what is declared", create_root, a_declared_table, 5, between=({"t": ([1], [1, 2])},)),
     Scenario("create, managed", create_root, nothing, 5, managed=True, between=({"t": DECLARED},)),
     Scenario("create in a namespace, managed", create_child, nothing, 5, managed=True, between=({"ns$t": DECLARED},)),
     Scenario("drop from the root", drop_root, a_table, 4),

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from lancepart.format.names import ONCE
 from lancepart.format.records import KeyRecord, Signature
-from lancepart.format.rows import Row, now
+from lancepart.format.rows import now, read_rows
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.rows import Change
 from lancepart.storage.snapshot import Snapshot
@@ -77,7 +77,7 @@ def leaving(snapshot: Snapshot, transaction: str) -> Change:
 def entered(snapshot: Snapshot) -> list[Writer]:
     """All long writes that are entered."""
     found = snapshot.scan(f"object_id > '{_WRITER}' AND object_id < '{_WRITER}~'")
-    rows = [] if found is None else [Row.read(item) for item in found.to_pylist()]
+    rows = read_rows(found)
     return [
         Writer(
             object_id=row.object_id,

@@ -77,6 +77,21 @@ class Row:
         return self.object_type, self.location, self.created_at, lasting
 
 
+def read_rows(found: pa.Table | None) -> list[Row]:
+    """The rows that a scan gave; partition values that Python has no object for stay Arrow scalars."""
+    if found is None:
+        return []
+    columns = {name: _values(found.column(name)) for name in found.schema.names}
+    return [Row.read(dict(zip(columns, values, strict=True))) for values in zip(*columns.values(), strict=True)]
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    try:
+        return list(column.to_pylist())
+    except (OverflowError, ValueError):
+        return [value if value.is_valid else None for value in column]
+
+
 def parse_metadata(object_id: str, text: str | None) -> dict[str, Any] | None:
     """Read a metadata column.
 

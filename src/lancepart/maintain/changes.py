@@ -15,7 +15,7 @@ from lancepart.commit.rows import last_numbers
 from lancepart.errors import InvalidInputError, TableVersionNotFoundError, UnsupportedOperationError
 from lancepart.format.names import TABLE_VERSION, version_id
 from lancepart.format.records import VersionRecord
-from lancepart.format.rows import Row
+from lancepart.format.rows import read_rows
 from lancepart.layout import create
 from lancepart.layout.columns import AS_BYTES, to_table_columns
 from lancepart.layout.leaves import Leaf
@@ -162,7 +162,7 @@ def _records(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, VersionRecord]
         found = snapshot.scan(f"object_type = '{TABLE_VERSION}'")
         assert found is not None
         wanted = found.filter(pc.is_in(found.column("object_id"), pa.array(ids, pa.string())))
-        rows = [Row.read(row) for row in wanted.to_pylist()]
+        rows = read_rows(wanted)
     return {row.object_id: record for row in rows if (record := VersionRecord.from_row(row)) is not None}
 
 

@@ -19,6 +19,7 @@ from lancepart.errors import (
 )
 from lancepart.format.names import IDENTITY, MOVED_ROOT, OLD_TREE, READ_VERSION, UPGRADE, partition_column
 from lancepart.format.records import LeafRecord, Signature, Stats, VersionRecord
+from lancepart.format.rows import read_rows
 from lancepart.layout import create, hive, opening
 from lancepart.layout.hivetree import TreeManifest, TreeSnapshot, namespace_properties
 from lancepart.layout.layouts import layout_of
@@ -274,7 +275,7 @@ def remove_old(root: Root, namespace: Sequence[str]) -> None:
 
 def _all_rows(snapshot: Snapshot) -> list[Row]:
     found = snapshot.scan(None)
-    return [] if found is None else [Row.read(row) for row in found.to_pylist()]
+    return read_rows(found)
 
 
 def _is_of(path: str, key: str) -> bool:

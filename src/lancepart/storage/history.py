@@ -12,6 +12,7 @@ from lancepart.errors import (
     TableTagNotFoundError,
     TableVersionNotFoundError,
 )
+from lancepart.format.rows import read_rows
 from lancepart.storage import leaffiles
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import NAME, Manifest
@@ -135,7 +136,7 @@ def _records(handle: Any, operation: Any) -> list[Row]:
     if not chosen:
         return []
     found = handle.scanner(filter=f"object_type = '{TABLE_VERSION}'", fragments=chosen).to_table()
-    return [Row.read(row) for row in found.to_pylist()]
+    return read_rows(found)
 
 
 def tags(manifest: Manifest) -> dict[str, int]:

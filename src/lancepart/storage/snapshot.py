@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lancepart.errors import InvalidTableStateError
 from lancepart.format.names import REQUIRED_COLUMNS, TABLE, TABLE_VERSION, split_version_id, version_id
-from lancepart.format.rows import Row
+from lancepart.format.rows import Row, read_rows
 from lancepart.storage.root import Root
 from lancepart.storage.rows import Change
 from lancepart.storage.translate import storage_errors
@@ -149,7 +149,7 @@ class Snapshot:
         wanted = tuple(dict.fromkeys(ids))
         if not wanted or self.handle is None:
             return {}
-        return {row["object_id"]: Row.read(row) for row in self.table_of(wanted).to_pylist()}
+        return {row.object_id: row for row in read_rows(self.table_of(wanted))}
 
     def row(self, object_id: str) -> Row | None:
         """The object with this id."""
@@ -158,7 +158,7 @@ class Snapshot:
     def below(self, object_id: str, object_type: str | None = None, limit: int | None = None) -> list[Row]:
         """The objects at any depth beneath one, itself not among them."""
         found = self.scan(_and(beneath(object_id), object_type), limit=limit)
-        return [] if found is None else [Row.read(row) for row in found.to_pylist()]
+        return read_rows(found)
 
     def names(self, parent: str, object_type: str, after: str | None = None) -> list[str]:
         """The last parts of the ids exactly one level beneath a parent (the root is ''), in order."""
@@ -183,12 +183,12 @@ class Snapshot:
         if not locations:
             return []
         found = self.scan(f"object_type = 'table' AND location IN ({literals(locations)})")
-        return [] if found is None else [Row.read(row) for row in found.to_pylist()]
+        return read_rows(found)
 
     def mentioning(self, prefix: str) -> list[Row]:
         """The namespaces whose metadata has a key with a prefix, or seems to."""
         found = self.scan(f"object_type = 'namespace' AND metadata LIKE {literal(f'%{prefix}%')}")
-        return [] if found is None else [Row.read(row) for row in found.to_pylist()]
+        return read_rows(found)
 
     def overlapping(self, location: str) -> list[Row]:
         """The tables that live inside a directory, or in one of the directories that it is in."""
@@ -197,7 +197,7 @@ class Snapshot:
         inside = f"location >= {literal(location + '/')} AND location < {literal(location + '0')}"
         where = f"({inside} OR location IN ({above}))" if above else inside
         found = self.scan(f"object_type = 'table' AND {where}")
-        return [] if found is None else [Row.read(row) for row in found.to_pylist()]
+        return read_rows(found)
 
 
 def _next(version: str) -> str:

@@ -26,7 +26,7 @@ _LOCK = Lock()
 _TABLE = "filtered_rows"
 _FEW = 64
 _SHALLOW = 12
-_SHORT_TEXT = 20_000
+_SHORT_TEXT = 10_000
 _SHOWN = 1_000
 _MOST_WORDS = 2_000
 _CONNECTIVE = re.compile(r"\b(?:and|or|not|case)\b", re.IGNORECASE)
@@ -67,7 +67,8 @@ class _Reader:
             found = tokens(self._sql)
             shape = filtertext.tree(found)
         except InvalidInputError as error:
-            if len(self._sql) > _SHORT_TEXT or isinstance(error, TooDeepError):
+            deep = isinstance(error, TooDeepError) or nesting_of(self._sql) > _SHALLOW
+            if deep or len(self._sql) > _SHORT_TEXT:
                 raise
             return self._read(self._sql)
         atoms = list(_atoms(shape))

@@ -15,6 +15,7 @@ from lancepart.layout.leaves import Leaf
 from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import HIVE, TableMetadata
 from lancepart.model.filtering import matching_rows
+from lancepart.model.nested import path_of, project
 from lancepart.model.predicate import Constant, Predicate
 from lancepart.model.schema import field_id
 from lancepart.read import constants
@@ -59,7 +60,17 @@ def in_large_batches(task: LeafTask, most_rows: int) -> LeafTask:
 
 
 def read(task: LeafTask) -> Iterator[Any]:
-    """The matching rows of a leaf, in the table's columns, batch by batch."""
+    """The matching rows of a leaf, in the table's columns or fields inside them, batch by batch."""
+    plain = task.metadata.plain_schema
+    if all(name in plain.names for name in task.columns):
+        yield from _read(task)
+        return
+    tops = dict.fromkeys((path_of(name, plain) or (name,))[0] for name in task.columns)
+    for batch in _read(replace(task, columns=tuple(tops))):
+        yield project(batch, task.columns)
+
+
+def _read(task: LeafTask) -> Iterator[Any]:
     if (begun := _begun(task)) is None:
         return
     task, handle = begun

@@ -18,6 +18,7 @@ import pyarrow as pa
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
+from lancepart.model.nested import field_of, path_of
 from lancepart.model.parse import parse
 from lancepart.model.predicate import Predicate
 from lancepart.model.suggest import near
@@ -59,7 +60,7 @@ class Scan:
         """Check what is asked for; nothing is read yet."""
         if isinstance(columns, str) or not isinstance(columns, Iterable | None):
             raise InvalidInputError(f"columns is {columns!r}: give a list of names")
-        unknown = [name for name in columns or () if name not in metadata.schema.names]
+        unknown = [name for name in columns or () if path_of(name, metadata.plain_schema) is None]
         if unknown:
             known = ", ".join(metadata.schema.names)
             raise TableColumnNotFoundError(
@@ -86,7 +87,7 @@ class Scan:
         """The schema of the rows."""
         plain = self.metadata.plain_schema
         names = plain.names if self.columns is None else self.columns
-        return pa.schema([plain.field(name) for name in names])
+        return pa.schema([field_of(name, plain) for name in names])
 
     @cached_property
     def _plan(self) -> Plan:

@@ -13,6 +13,7 @@ from lancepart.errors import UnsupportedOperationError
 from lancepart.layout import create, evolution
 from lancepart.layout.metadata import MANIFEST, TableMetadata
 from lancepart.layout.opening import find, moved
+from lancepart.spark.options import check_properties
 from lancepart.spark.types import arrow_schema, read_type
 from lancepart.spark.warehouse import Entry, Path, Warehouse
 
@@ -27,6 +28,7 @@ def alter(warehouse: Warehouse, path: Path, changes: Sequence[AlterStep]) -> Non
     for each in changes:
         _refuse(each)
     properties = {each["key"]: each.get("value") for each in changes if each["change"] == "property"}
+    check_properties({key: value for key, value in properties.items() if value is not None})
     columns = [each for each in changes if each["change"] != "property"]
     if columns:
         evolved(warehouse, entry, lambda old: reduce(_changed, columns, old))

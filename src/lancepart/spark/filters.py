@@ -26,6 +26,8 @@ from lancepart.model.predicate import (
     Or,
     Predicate,
     StartsWith,
+    all_of,
+    any_of,
 )
 from lancepart.spark.literals import literal
 
@@ -44,7 +46,7 @@ def predicate_of(handled: Sequence[Tree], pushed: Sequence[Tree], schema: Any) -
         raise InternalError("a filter that was promised to Spark can't be answered")
     parts += [converter.convert(tree, negated=False) for tree in pushed]
     kept = tuple(part for part in parts if part is not None)
-    return None if not kept else kept[0] if len(kept) == 1 else And(operands=kept)
+    return None if not kept else all_of(kept)
 
 
 class _Converter:
@@ -157,14 +159,14 @@ class _Converter:
 
 def _both(parts: Sequence[Predicate | None]) -> Predicate | None:
     kept = tuple(part for part in parts if part is not None)
-    return None if not kept else kept[0] if len(kept) == 1 else And(operands=kept)
+    return None if not kept else all_of(kept)
 
 
 def _either(parts: Sequence[Predicate | None]) -> Predicate | None:
     kept = tuple(part for part in parts if part is not None)
     if len(kept) < len(parts) or not kept:
         return None
-    return kept[0] if len(kept) == 1 else Or(operands=kept)
+    return any_of(kept)
 
 
 def _null(column: str, *, expected: bool) -> Predicate:

@@ -6,7 +6,7 @@ import json
 import sys
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +18,7 @@ from lancepart.model.duration import age
 from lancepart.spark import remove_orphans
 from lancepart.spark.calls import value_of
 from lancepart.spark.importing import FILES, import_table
+from lancepart.spark.options import check_keys
 from lancepart.spark.session import session
 from lancepart.spark.types import arrow_schema
 from lancepart.spark.writing import partition_list
@@ -245,12 +246,27 @@ def configured(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
         told = tomllib.loads(Path(path).read_text())
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise typer.BadParameter(f"{_CONFIG} {path}: {error}") from None
-    shared = {key: _listed(value) for key, value in told.items() if key != "job" and not _is_job(key)}
+    _refuse_unknown(told, path)
+    shared = {key.replace("-", "_"): _listed(value) for key, value in told.items() if key != "job" and not _is_job(key)}
     if "job" in told and not any(_is_job(each) for each in left):
         left.insert(0, str(told["job"]))
     names = [command.name or str(getattr(command.callback, "__name__", "")) for command in app.registered_commands]
     own = {name: {key.replace("-", "_"): _listed(value) for key, value in told.get(name, {}).items()} for name in names}
     return left, {name: shared | own[name] for name in names}
+
+
+def _refuse_unknown(told: Mapping[str, Any], path: str) -> None:
+    """Refuse keys that no job has, or not the one beneath whose name they stand."""
+    commands: Mapping[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    known = {name: [str(each.name) for each in command.params] for name, command in commands.items()}
+    every = {key for keys in known.values() for key in keys}
+    own = {name: told[name] if isinstance(told.get(name), dict) else {} for name in known}
+    try:
+        check_keys([key.replace("-", "_") for key in told], {*every, *known, "job"}, path)
+        for name, keys in known.items():
+            check_keys([key.replace("-", "_") for key in own[name]], keys, f"[{name}] of {path}")
+    except InvalidInputError as error:
+        raise typer.BadParameter(f"{_CONFIG} {error}") from None
 
 
 def _is_job(name: str) -> bool:

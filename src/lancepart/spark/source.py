@@ -19,6 +19,7 @@ from lancepart.maintain.changes import CHANGE
 from lancepart.spark.describe import answering, only, partitions_of, told_of
 from lancepart.spark.filters import predicate_of
 from lancepart.spark.handover import OPTIONS, PLAN
+from lancepart.spark.options import check, check_batch
 from lancepart.spark.planning import Planned, Question, plan
 from lancepart.spark.tasks import handed
 from lancepart.spark.types import spark_schema
@@ -47,6 +48,7 @@ def show(options: Options) -> tuple[Any, Plan | None]:
 
     Without the jar Spark pushes nothing down and reads all rows: right, but slow.
     """
+    check(options)
     if PLAN in options:
         return handed(options, None)
     table = _open(options)
@@ -57,6 +59,7 @@ def show(options: Options) -> tuple[Any, Plan | None]:
 
 def answer(options: Options) -> tuple[Any, Plan | None]:
     """The schema with the answer to the jar's question on its first column; and the plan, if a scan was planned."""
+    check(options)
     question = json.loads(options[QUESTION])
     match question.pop("ask", None):
         case "table":
@@ -75,11 +78,9 @@ def answer(options: Options) -> tuple[Any, Plan | None]:
         case "delete":
             return _deleted(options, question["where"]), None
         case "scan":
-            if wants_changes(options):
-                raise UnsupportedOperationError(
-                    f"{FEED} is for streams: read it with spark.readStream, or table.changes"
-                )
+            check_batch(options)
             asked = Question(**{key: _frozen(value) for key, value in question.items()})
+            _refuse_other_version(options, asked.version)
             found = plan(_open(options, asked.version), asked)
             return answering(spark_schema(found.schema), found.to_json()), _bytes(found)
         case unknown:
@@ -156,12 +157,30 @@ def _open(options: Options, version: int | None = None) -> PartitionedTable:
 
 def _wanted(options: Options) -> int | str | datetime | None:
     """Which snapshot is asked for: a number, a tag, or a moment, which is in UTC unless it says otherwise."""
-    version, time = options.get("version"), options.get("timestamp")
+    given = {key.lower(): value for key, value in options.items()}
+    version, time = (_either(given, name) for name in ("version", "timestamp"))
     if version is not None and time is not None:
         raise InvalidInputError("give either the option version or the option timestamp, not both")
     if time is not None:
         return moment("timestamp", time)
     return int(version) if version is not None and version.isdigit() else version
+
+
+def _refuse_other_version(options: Options, version: int) -> None:
+    """Refuse a version that is asked of a scan when its relation is loaded already, as that of a catalog's table is."""
+    if _wanted(options) is not None and _open(options).version != version:
+        raise InvalidInputError(
+            f"the table was loaded at snapshot {version}: to read another, give versionAsOf or timestampAsOf, or write "
+            "VERSION AS OF or TIMESTAMP AS OF in SQL"
+        )
+
+
+def _either(options: Options, name: str) -> str | None:
+    """An option under our name or, as users of Delta know it, with AsOf at its end."""
+    found = [options[key] for key in (name, f"{name}asof") if key in options]
+    if len(set(found)) > 1:
+        raise InvalidInputError(f"the options {name} and {name}AsOf say different things: give one of them")
+    return found[0] if found else None
 
 
 def moment(name: str, text: str) -> datetime:

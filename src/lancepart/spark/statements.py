@@ -24,6 +24,7 @@ from lancepart.errors import (
 from lancepart.layout.metadata import STRONG
 from lancepart.spark import altering, procedures, sides
 from lancepart.spark.describe import answering, only, told_of
+from lancepart.spark.options import check_properties
 from lancepart.spark.repartitioning import refuse_new_cycles
 from lancepart.spark.types import arrow_schema, commented, read_schema, spark_schema
 from lancepart.spark.warehouse import Entry, Warehouse
@@ -218,6 +219,7 @@ def _check(properties: dict[str, str], by: list[str]) -> None:
         raise UnsupportedOperationError("LOCATION: the warehouse chooses the directory itself; leave it out")
     for key in ("is_managed_location", "external"):
         properties.pop(key, None)
+    check_properties(properties)
     if not by:
         raise UnsupportedOperationError("a table needs at least one partition field: add PARTITIONED BY (…)")
 

@@ -19,6 +19,7 @@ from lancepart.layout.metadata import MANIFEST
 from lancepart.maintain import changes
 from lancepart.maintain.changes import CHANGE, DELETE, LeafChanges, Step
 from lancepart.plan.pack import pack
+from lancepart.spark.options import check
 from lancepart.spark.source import FEED, QUESTION, VERSION, feed_schema, location, moment, wants_changes
 from lancepart.spark.types import arrow_schema, as_spark, spark_schema
 from lancepart.storage import history
@@ -65,6 +66,7 @@ class Stream:
     """One run of a query over a table, whose columns stay what they were when it began."""
 
     def __init__(self, options: Options, schema: Any) -> None:
+        check(options)
         self._options = {key.lower(): value for key, value in options.items()}
         self._manifest = Manifest(Root.parse(*location(options)))
         snapshot = self._manifest.snapshot()

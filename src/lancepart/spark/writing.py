@@ -30,6 +30,7 @@ from lancepart.maintain.discard import discard_new
 from lancepart.model.sqltext import arguments, tokens
 from lancepart.read.leaf import ADDRESS, LEAF
 from lancepart.spark.filters import predicate_of
+from lancepart.spark.options import check as check_options
 from lancepart.spark.repartitioning import refuse_new_cycles
 from lancepart.spark.source import QUESTION, location
 from lancepart.spark.types import arrow_schema, from_spark, may_be_taken
@@ -155,6 +156,7 @@ class TreeWriting:
 
 def plan(options: Options, schema: Any, overwrite: bool) -> Writing | RowWriting | TreeWriting:
     """Plan a write that Spark asks for; a table that is not there is made if the options say how."""
+    check_options(options)
     given = {key.lower(): value for key, value in options.items()}
     question = json.loads(given.get(QUESTION, "{}"))
     if question.get("mode") == staged.ROWS:

@@ -68,6 +68,7 @@ def test_long_and_deep_filters_do_not_break_the_process() -> None:
         ("id" + " + 1" * 100 + " > 5", "nested"),
         ("abs(" * 100 + "id" + ")" * 100 + " > 5", "nested"),
         ("(" * 50_000 + "id = 1", "not closed"),
+        ("NOT (" * 40 + "id = 1 -- c\n" + ")" * 40, "comment"),
         ("id = 1 AND " * 5_000, "missing"),
         ("(" + " OR ".join(f"id = {n}" for n in range(5_000)) + ") IS TRUE", "names and operators"),
     ],

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import lancepart as lp
-from lancepart.errors import InvalidInputError
+from lancepart.errors import InvalidInputError, TableColumnNotFoundError
 from lancepart.model.parse import parse
 from lancepart.model.transforms import Bucket, Day, Hour, Month, MultiBucket, Truncate, Year
 from lancepart.read import leaf as reading
@@ -220,6 +220,24 @@ def test_fields_inside_structs_are_filtered_on(tmp_path: Path, test: str) -> Non
 def exact() -> Iterator[None]:
     with decimal.localcontext(prec=100):
         yield
+
+
+def test_fields_inside_structs_are_projected(tmp_path: Path) -> None:
+    table = lp.create_table(tmp_path / "t", NESTED, ["bucket(2, id)"])
+    made = [{"id": n, "s": {"a": n, "B b": f"v{n}", "in.ner": {"x": n}}, "a.b": n} for n in range(6)]
+    table.append(pa.Table.from_pylist([*made, {"id": 9, "s": None, "a.b": None}], NESTED))
+
+    found = table.scan("s.a > 3 OR s IS NULL", columns=["s.a", "s.`in.ner`.x", 's."B b"', "a.b"])
+
+    assert found.to_arrow().sort_by("s.a").to_pylist() == [
+        {"s.a": 4, "s.`in.ner`.x": 4, 's."B b"': "v4", "a.b": 4},
+        {"s.a": 5, "s.`in.ner`.x": 5, 's."B b"': "v5", "a.b": 5},
+        {"s.a": None, "s.`in.ner`.x": None, 's."B b"': None, "a.b": None},
+    ]
+    assert table.scan(columns=["s.a"], limit=2).to_arrow().num_rows == 2
+    assert table.scan("id = 77", columns=["s.a"]).to_arrow().schema == pa.schema([("s.a", pa.int64())])
+    with pytest.raises(TableColumnNotFoundError, match=r"'s\.z'"):
+        table.scan(columns=["s.z"])
 
 
 DECIMALS = {

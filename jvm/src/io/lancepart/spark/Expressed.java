@@ -2,7 +2,11 @@ package io.lancepart.spark;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.Set;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
@@ -32,7 +36,7 @@ final class Expressed {
     } else if (expression instanceof GeneralScalarExpression scalar) {
       node.put("name", scalar.name());
       ArrayNode children = node.putArray("children");
-      for (Expression child : scalar.children()) {
+      for (Expression child : operands(scalar)) {
         children.add(json(child));
       }
     } else {
@@ -48,7 +52,7 @@ final class Expressed {
     }
     Expression[] children = scalar.children();
     if (JOINING.contains(scalar.name())) {
-      for (Expression child : children) {
+      for (Expression child : operands(scalar)) {
         if (!isExact(child, columns)) {
           return false;
         }
@@ -65,6 +69,26 @@ final class Expressed {
       }
     }
     return true;
+  }
+
+  /** The operands of a chain of ANDs or ORs, however long: Spark nests them, which no reader of JSON follows far. */
+  private static List<Expression> operands(GeneralScalarExpression scalar) {
+    if (!scalar.name().equals("AND") && !scalar.name().equals("OR")) {
+      return List.of(scalar.children());
+    }
+    List<Expression> flat = new ArrayList<>();
+    Deque<Expression> waiting = new ArrayDeque<>(List.of(scalar.children()));
+    while (!waiting.isEmpty()) {
+      Expression next = waiting.pop();
+      if (next instanceof GeneralScalarExpression inner && inner.name().equals(scalar.name())) {
+        for (int i = inner.children().length - 1; i >= 0; i--) {
+          waiting.push(inner.children()[i]);
+        }
+      } else {
+        flat.add(next);
+      }
+    }
+    return flat;
   }
 
   private static boolean isColumn(Expression expression, Set<String> columns) {

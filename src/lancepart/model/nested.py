@@ -1,0 +1,63 @@
+"""Fields inside struct columns, by their paths: ``s.a``, with quotes around names that hold a dot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lancepart.errors import InvalidInputError
+from lancepart.model.sqltext import tokens
+
+
+def path_of(name: Any, schema: Any) -> tuple[str, ...] | None:
+    """The path that a name stands for: a column, or a field inside one; None if there is no such.
+
+    >>> path_of("s.`a.b`", pa.schema([("s", pa.struct([("a.b", pa.int64())]))]))
+    ('s', 'a.b')
+    """
+    if not isinstance(name, str) or name in schema.names:
+        return (name,) if name in schema.names else None
+    try:
+        found = tokens(name)
+    except InvalidInputError:
+        return None
+    dotted = len(found) % 2 == 1 and all(token.text == "." for token in found[1::2])
+    names = [token.text if token.kind == "word" else token.name for token in found[::2]]
+    path = tuple(each for each in names if each is not None)
+    if not dotted or len(path) < len(names):
+        return None
+    return path if _inside(schema, path) is not None else None
+
+
+def field_of(name: str, schema: Any) -> Any:
+    """The field that a name stands for, under just that name; one inside a struct may always be missing."""
+    path = path_of(name, schema)
+    field = None if path is None else _inside(schema, path)
+    if field is None or path is None:
+        raise InvalidInputError(f"there is no column {name!r}")
+    return field if len(path) == 1 else pa.field(name, field.type)
+
+
+def _inside(fields: Any, path: Sequence[str]) -> Any | None:
+    found = None
+    for key in path:
+        index = fields.get_field_index(key) if isinstance(fields, pa.Schema | pa.StructType) else -1
+        if index < 0:
+            return None
+        found = fields.field(index)
+        fields = found.type
+    return found
+
+
+def project(batch: Any, names: Sequence[str]) -> Any:
+    """The columns, and the fields inside columns, that names stand for; NULL where a struct around one is."""
+    arrays, fields = [], []
+    for name in names:
+        first, *rest = path_of(name, batch.schema) or (name,)
+        array = batch.column(first)
+        arrays.append(pc.struct_field(array, rest) if rest else array)
+        fields.append(field_of(name, batch.schema))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -19,6 +19,7 @@ import lancepart as lp
 from lancepart.spark.handover import COLUMNS, PLAN, scan_options
 from lancepart.spark.types import spark_schema
 from tests.spark.warehouse import Sql
+from tests.support.tiers import slow
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32())])
 DELETE = '{"ask":"delete","where":[]}'
@@ -82,7 +83,7 @@ def test_no_option_is_unpickled(spark: Any, table: lp.PartitionedTable, tmp_path
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("key", ["lancepart.question", "LANCEPART.Question", "lancepart.anything"])
+@pytest.mark.parametrize("key", ["LANCEPART.Question", slow("lancepart.question"), slow("lancepart.anything")])
 def test_a_user_asks_no_questions(spark: Any, table: lp.PartitionedTable, sql: Sql, key: str) -> None:
     options = {"path": table.root, key: DELETE}
     data = spark.createDataFrame([(9, 1)], "id long, k int")
@@ -133,7 +134,7 @@ def test_a_table_of_sparks_own_catalog_asks_nothing(spark: Any, table: lp.Partit
     assert lp.open_table(table.root).scan().count() == 6
 
 
-@pytest.mark.parametrize("name", ["lancepart-planner", "LANCEPART-Planner", "io.lancepart.spark.Planner"])
+@pytest.mark.parametrize("name", ["LANCEPART-Planner", slow("lancepart-planner"), slow("io.lancepart.spark.Planner")])
 def test_the_jars_way_to_python_is_closed_to_users(spark: Any, table: lp.PartitionedTable, name: str) -> None:
     assert spark.read.format("lancepart").load(table.root).count() == 6
     options = {"lancepart.question": DELETE}

@@ -85,7 +85,7 @@ def create_hive(root: Root, schema: Any, partition_by: Sequence[str | PartitionF
     refuse_empty_names(schema)
     create.check_partition_by(partition_by)
     numbered = assign_field_ids(pa.schema([as_stored(field) for field in schema], metadata=schema.metadata))
-    columns = list(dict.fromkeys(level for item in partition_by for level in _levels(item, numbered)))
+    columns = _levels(partition_by, numbered)
     hive.check(numbered, columns)
     manifest = TreeManifest(root)
     taken = Manifest(root)
@@ -95,8 +95,18 @@ def create_hive(root: Root, schema: Any, partition_by: Sequence[str | PartitionF
     return manifest
 
 
-def _levels(item: str | PartitionField, schema: Any) -> list[HiveColumn]:
-    return [_level(part, schema) for part in ([item] if isinstance(item, PartitionField) else spread(item, schema))]
+def _levels(partition_by: Sequence[str | PartitionField], schema: Any) -> list[HiveColumn]:
+    """The levels of a tree; those that spans of time have in common stand once."""
+    levels: list[HiveColumn] = []
+    spans: set[HiveColumn] = set()
+    for item in partition_by:
+        parts = [item] if isinstance(item, PartitionField) else spread(item, schema)
+        for level in [_level(part, schema) for part in parts]:
+            if level in levels and (parts != [item] or level in spans):
+                continue
+            levels.append(level)
+            spans |= {level} if parts != [item] else set()
+    return levels
 
 
 def _level(item: str | PartitionField, schema: Any) -> HiveColumn:

@@ -217,7 +217,7 @@ def test_many_writers_at_once_lose_nothing(local: Place) -> None:
 
 def test_a_plan_can_be_carried_out_elsewhere(table: lp.PartitionedTable) -> None:
     scan = table.scan("country = 'US' AND x > 1")
-    tasks = pickle.loads(pickle.dumps([scan._task(leaf) for leaf in scan.plan().leaves]))
+    tasks = pickle.loads(pickle.dumps([scan.task_of(leaf) for leaf in scan.plan().leaves]))
 
     found = pa.Table.from_batches([batch for task in tasks for batch in reading.read(task)])
 

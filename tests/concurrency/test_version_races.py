@@ -69,6 +69,7 @@ def test_eight_append_through_pylance_and_no_row_is_lost_or_doubled(crew: Crew, 
     audit.whole(place)
 
 
+@pytest.mark.slow
 def test_the_losers_of_a_version_leave_no_staged_manifest(crew: Crew, local: Place) -> None:
     prepare(local, managed=True)
 

@@ -58,6 +58,7 @@ def levels(schema: Any) -> st.SearchStrategy[list[str]]:
     return st.lists(st.sampled_from(choices), min_size=1, max_size=3, unique_by=lambda text: re.sub(r"\d+, ", "", text))
 
 
+@pytest.mark.slow
 @settings(max_examples=max(EXAMPLES // 2, 10))
 @given(data=st.data())
 def test_a_hive_tree_holds_and_finds_what_the_same_rows_in_memory_do(data: Any) -> None:
@@ -106,6 +107,7 @@ def write_draft(root: str, schema: Any, fields: list[PartitionField]) -> None:
     handle.update_metadata({"partition_spec_v1": spec, "schema": dumps(schema_to_json(assign_field_ids(schema)))})
 
 
+@pytest.mark.slow
 @settings(max_examples=max(EXAMPLES // 2, 10))
 @given(data=st.data())
 def test_a_draft_holds_and_finds_what_the_same_rows_in_memory_do(data: Any) -> None:
@@ -197,6 +199,7 @@ def universe(request: Any, tmp_path_factory: Any) -> tuple[Universe, list[str]]:
     return Universe(table=table, rows=rows, leaf_of=leaf_of), asked
 
 
+@pytest.mark.slow
 @settings(max_examples=max(EXAMPLES // 2, 10))
 @given(data=st.data())
 def test_no_leaf_is_kept_that_could_not_hold_a_match(universe: tuple[Universe, list[str]], data: Any) -> None:

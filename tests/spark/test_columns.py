@@ -69,6 +69,7 @@ def _run(frame: Any) -> str:
     return str(frame._jdf.queryExecution().executedPlan().toString())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("generated", ["true", slow("false")])
 def test_every_value_is_the_one_that_parquet_gives(both: tuple[Any, Any], spark: Any, generated: str) -> None:
     key = "spark.sql.codegen.wholeStage"
@@ -81,6 +82,7 @@ def test_every_value_is_the_one_that_parquet_gives(both: tuple[Any, Any], spark:
         spark.conf.unset(key)
 
 
+@pytest.mark.slow
 def test_rows_stay_what_they_are_when_the_next_batch_comes(both: tuple[Any, Any]) -> None:
     ours, theirs = (
         [frame.orderBy("i16", "k").limit(9_000).collect(), frame.cache().orderBy("i16", "k").collect()]
@@ -92,10 +94,12 @@ def test_rows_stay_what_they_are_when_the_next_batch_comes(both: tuple[Any, Any]
     assert ours == theirs
 
 
+@pytest.mark.slow
 def test_spark_is_given_columns(both: tuple[Any, Any]) -> None:
     assert "ColumnarToRow" in _run(both[0].selectExpr("sum(f32)"))
 
 
+@pytest.mark.slow
 def test_what_was_planned_here_is_read_in_columns_too(spark: Any, tmp_path: Path) -> None:
     table = lp.create_table(str(tmp_path / "t"), pa.schema([("id", pa.int64()), ("text", pa.string())]), ["id"])
     table.append([{"id": n % 3, "text": str(n)} for n in range(9)])
@@ -126,6 +130,7 @@ def test_a_plan_that_is_handed_over_is_not_shown(spark: Any, tmp_path: Path) -> 
     assert max(map(len, shown.split())) < 300
 
 
+@pytest.mark.slow
 def test_small_rows_and_large_ones_after_them_arrive_whole(spark: Any, tmp_path: Path) -> None:
     text = "CASE WHEN id < 15000 THEN cast(id AS string) ELSE repeat(cast(id % 10 AS string), 20000) END AS text"
     data = spark.range(0, 15_200, 1, 2).selectExpr("id", "cast(id % 2 AS int) AS k", text)

@@ -18,7 +18,7 @@ from tests.support.tiers import slow
 SMALL = ["id", "country", "text", "day"]
 
 
-@pytest.mark.parametrize("kind", [slow("cluster"), "connect", slow("plain")])
+@pytest.mark.parametrize("kind", [slow("cluster"), slow("connect"), slow("plain")])
 def test_the_same_rows_in_a_session_of_another_kind(kind: str, tmp_path: Path) -> None:
     rows = all_types().select(SMALL)
     orders, customers = (

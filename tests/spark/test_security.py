@@ -169,6 +169,7 @@ def test_a_statement_goes_nowhere_else_with_a_catalogs_credentials(
     assert lp.open_table(table.root).scan().count() == 6
 
 
+@pytest.mark.slow
 def test_a_session_makes_no_table_with_the_options_of_another(spark: Any, tmp_path: Path) -> None:
     place, other = str(tmp_path / "new"), spark.newSession()
     options = {"storage.account_key": SECRET, "partition_by": "k"}

@@ -96,6 +96,7 @@ def test_garbage_is_collected_by_the_executors(spark: Any, table: lp.Partitioned
     assert_whole(table)
 
 
+@pytest.mark.slow
 @pytest.mark.torture
 def test_upkeep_beside_four_writers_neither_loses_nor_doubles_a_row(spark: Any, root: str) -> None:
     place = Place(root)

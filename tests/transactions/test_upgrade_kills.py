@@ -74,6 +74,7 @@ def _steps() -> tuple[dying.Step, ...]:
     return STEPS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRITERS)
 def test_an_upgrade_killed_anywhere_is_gone_on_with(name: str, tmp_path: Path) -> None:
     write, namespace = WRITERS[name]

@@ -216,6 +216,7 @@ def test_drop_table_error_4_for_a_namespace(with_manifest: Client) -> None:
     assert with_manifest.namespaces() == ["prod"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("manifest_enabled", ["false", "true"])
 def test_drop_table_error_15_if_the_file_system_denies_it(readable_by_all: Place, manifest_enabled: str) -> None:
     catalog = Client(readable_by_all, manifest_enabled=manifest_enabled)

@@ -25,6 +25,7 @@ def write(place: Place, endpoint: str, country: str) -> None:
     lp.open_table(place.root, storage_options=options).append([{"id": 2, "country": country}])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("country", ["US", "FR"])
 def test_rows_of_an_answer_that_was_lost_are_not_doubled(
     s3_server: s3.Server, losing: proxy.Proxy, country: str

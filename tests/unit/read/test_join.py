@@ -232,6 +232,7 @@ def _wide(first: int, size: int) -> Any:
     return pa.array([f"{i:0256d}" for i in range(first, first + size)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "expected"), [("inner", 500_000), ("full", 600_000)])
 def test_what_does_not_fit_into_memory_is_joined_in_parts(tmp_path: Path, how: str, expected: int) -> None:
     left = lp.create_table(tmp_path / "l", pa.schema([("k", pa.int64()), ("a", pa.string())]), ["bucket(k, 2)"])

@@ -182,6 +182,7 @@ def test_a_table_whose_publish_can_not_be_looked_up_stays(
     assert lp.open_table(root, namespace=["t"]).scan().count() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["create", "create_or_replace"])
 def test_an_answer_that_was_lost_loses_no_table(s3_server: s3.Server, mode: str) -> None:
     """Whichever write's answer gets lost, the name that is there afterwards has its table, and nothing else is left."""

@@ -8,7 +8,7 @@ JAVA := jvm/build.py $(shell find jvm/src jvm/resources -type f)
 WORKERS ?= 2
 SPARK ?= 4.1
 ON_SPARK ?= tests/spark/test_read.py tests/spark/test_writes.py tests/spark/test_sql.py tests/spark/test_stream.py
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-rest test-all test-spark check bench torture clean
@@ -39,10 +39,12 @@ check: setup  ## Format, lint, types, direction of imports
 	$(BIN)/lint-imports --no-cache
 
 test: check  ## The checks and the quick tests: every capability at least once
-	$(PYTEST) -m "quick or not slow"
+	$(PYTEST) -n $(WORKERS) --ignore tests/spark -m "quick or not slow"
+	$(PYTEST) tests/spark -m "quick or not slow"
 
 test-rest: setup  ## The tests that `make test` leaves out, but for the long races and kills
-	$(PYTEST) -m "slow and not quick"
+	$(PYTEST) -n $(WORKERS) --ignore tests/spark -m "slow and not quick"
+	$(PYTEST) tests/spark -m "slow and not quick"
 
 test-all: test test-rest  ## Every test but the long races and kills
 

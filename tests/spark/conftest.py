@@ -35,13 +35,6 @@ WRITING = (
 )
 
 
-def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Keep what shares the session in one process: a second session would cost as much as a hundred tests."""
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """In long runs do what writes on executors of their own too."""
     if TORTURE and "spark" in metafunc.fixturenames:

@@ -65,12 +65,7 @@ _INTERRUPT = re.compile(r"^(External error: |LanceError\(.*\): |Python exception
 
 
 def reraise_interrupt(error: BaseException) -> None:
-    """Raise ``KeyboardInterrupt`` in place of an error that another library made of one.
-
-    >>> reraise_interrupt(OSError("External error: KeyboardInterrupt: "))
-    Traceback (most recent call last):
-    KeyboardInterrupt
-    """
+    """Raise ``KeyboardInterrupt`` in place of an error that another library made of one."""
     seen: set[int] = set()
     found: BaseException | None = error
     while found is not None and id(found) not in seen:

@@ -312,5 +312,5 @@ def test_looking_at_a_table_changes_nothing(table: lp.PartitionedTable) -> None:
 
     with pytest.raises(InvalidInputError):
         refuse_own(["path", "Lancepart.Question"])
-    assert show({"path": table.root, "partition_by": "id", "mode": "truncate"})[0].names == SCHEMA.names
+    assert show({"path": table.root, "partition_by": "id"})[0].names == SCHEMA.names
     assert lp.open_table(table.root).version == before

@@ -23,10 +23,10 @@ from lance_namespace import (
 
 import lancepart
 from benchmarks.report import Report
-from lancepart.storage import upkeep
+from lancepart.storage import manifest_maintenance
 from lancepart.storage.manifest import Manifest
+from lancepart.storage.manifest_rows import PRIMARY_KEY_POSITION, SCHEMA
 from lancepart.storage.root import Root
-from lancepart.storage.rows import PRIMARY_KEY_POSITION, SCHEMA
 
 SIZES = (1_000, 10_000, 100_000)
 PROCESSES = 8
@@ -89,7 +89,7 @@ def _fill(kind: str, root: str, size: int) -> None:
         table = table.drop_columns(["created_at"])
     dataset = lance.write_dataset(table, f"{root}/__manifest")
     if kind == "lancepart":
-        upkeep.create_indices(dataset)
+        manifest_maintenance.create_indices(dataset)
 
 
 def _medians(

@@ -29,10 +29,10 @@ from pyiceberg.types import LongType, NestedField, StringType
 import lancepart as lp
 from benchmarks.report import Report
 from lancepart.model.ids import leaf_location, partition_name
-from lancepart.storage import upkeep
+from lancepart.storage import manifest_maintenance
 from lancepart.storage.manifest import NAME, Manifest
+from lancepart.storage.manifest_rows import NAMESPACE, TABLE, TABLE_VERSION
 from lancepart.storage.root import Root
-from lancepart.storage.rows import NAMESPACE, TABLE, TABLE_VERSION
 
 SIZES = (1_000, 10_000, 100_000)
 MOST = 1_000_000
@@ -103,7 +103,7 @@ def _fill_lancepart(root: str, size: int) -> None:
         }
         columns = [pa.array(given.get(each.name) or [None] * size, each.type) for each in handle.schema]
         lance.write_dataset(pa.table(columns, schema=handle.schema), f"{root}/{NAME}", mode="append")
-    upkeep.index(manifest)
+    manifest_maintenance.index(manifest)
 
 
 def _prune_lancepart(root: str, city: str) -> int:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lancepart.commit import hive, staged
+from lancepart.commit import distributed_write, hive
 from lancepart.commit.hive import HiveWrite
-from lancepart.commit.once import Once
+from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.commit.perform import perform
 from lancepart.commit.transaction import SNAPSHOT, Transaction
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create, evolution, opening
-from lancepart.layout.hivetree import TreeManifest
+from lancepart.layout.hive_tree import TreeManifest
 from lancepart.layout.layouts import refuse_past
 from lancepart.layout.metadata import HIVE, MANIFEST, STRONG, WEAK, TableMetadata
 from lancepart.model.spec import PartitionField, PartitionSpec
@@ -205,7 +205,7 @@ class PartitionedTable:
         """
         check_distribution(distribution)
         if self._is_for_executors(data):
-            return self._on_spark(data, staged.APPEND, idempotency_key, distribution)
+            return self._on_spark(data, distributed_write.APPEND, idempotency_key, distribution)
         return self._perform("append", lambda tx: tx.append(data), idempotency_key, again=is_rereadable(data))
 
     def overwrite(
@@ -219,7 +219,7 @@ class PartitionedTable:
         """Replace exactly the partitions that the data touches or, with ``where``, exactly the rows that match it."""
         check_distribution(distribution)
         if self._is_for_executors(data):
-            mode = staged.OVERWRITE if where is None else staged.WHERE
+            mode = distributed_write.OVERWRITE if where is None else distributed_write.WHERE
             return self._on_spark(data, mode, idempotency_key, distribution, where=where)
         again = is_rereadable(data)
         return self._perform("overwrite", lambda tx: tx.overwrite(data, where), idempotency_key, again=again)
@@ -240,7 +240,7 @@ class PartitionedTable:
         """Replace the rows that have the same key, in the columns that the data names, and add the others."""
         check_distribution(distribution)
         if self._is_for_executors(data) and not self._completed_here(data):
-            return self._on_spark(data, staged.UPSERT, idempotency_key, distribution, on=on)
+            return self._on_spark(data, distributed_write.UPSERT, idempotency_key, distribution, on=on)
         kept = rereadable(data)
         return self._perform("upsert", lambda tx: tx.upsert(kept, on), idempotency_key)
 
@@ -248,7 +248,7 @@ class PartitionedTable:
         """Several changes as one commit: ``with table.transaction() as tx:``."""
         self._refuse_past()
         self._refuse_tree("transaction")
-        once = None if idempotency_key is None else Once(key=idempotency_key)
+        once = None if idempotency_key is None else IdempotencyKey(key=idempotency_key)
         return Transaction(manifest=self._manifest, isolation=isolation, once=once)
 
     def _is_for_executors(self, data: Any) -> bool:
@@ -258,11 +258,11 @@ class PartitionedTable:
     def _completed_here(self, data: Any) -> bool:
         """Whether rows lack columns of a table without snapshots, so that no executor could say what these held."""
         metadata = self.metadata
-        return metadata.transactions != STRONG and bool(staged.unnamed_columns(metadata, data.columns))
+        return metadata.transactions != STRONG and bool(distributed_write.unnamed_columns(metadata, data.columns))
 
     def _on_spark(self, data: Any, mode: str, key: str | None, distribution: str, **options: Any) -> int | None:
         self._refuse_past()
-        once = None if key is None else Once(key=key)
+        once = None if key is None else IdempotencyKey(key=key)
         frames = spark_frames()
         version: int | None = frames.write(
             self._manifest, data, self.schema, distribution, mode=mode, once=once, **options
@@ -276,9 +276,9 @@ class PartitionedTable:
         if isinstance(self._manifest, TreeManifest):
             if key is not None:
                 self._refuse_tree("an idempotency key")
-            hive.perform(self._manifest, action)
+            hive.write_hive(self._manifest, action)
             return None
-        once = None if key is None else Once(key=key)
+        once = None if key is None else IdempotencyKey(key=key)
         return perform(self._manifest, operation, action, once=once, again=again)
 
     def scan(

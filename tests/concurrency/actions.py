@@ -26,10 +26,10 @@ from lance_namespace import (
 
 from lancepart.errors import LanceNamespaceError
 from lancepart.model.versions import NamingScheme
-from lancepart.storage import upkeep
+from lancepart.storage import manifest_maintenance
 from lancepart.storage.manifest import Manifest
+from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, Update, dump_metadata, now
 from lancepart.storage.root import Root
-from lancepart.storage.rows import NAMESPACE, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
 from tests.concurrency.audit import files
 from tests.support.catalogs import Place, ipc, rows
@@ -173,13 +173,20 @@ def hammer(place: Place, keys: Sequence[str], seed: int) -> int:
 @contextlib.contextmanager
 def busy_upkeep() -> Iterator[None]:
     """Let upkeep of the manifest have something to do at nearly every commit."""
-    usual = {name: getattr(upkeep, name) for name in ("EVERY", "FRAGMENTS", "NEWEST_LEFT_ALONE", "INDEX_EVERY")}
-    upkeep.EVERY, upkeep.FRAGMENTS, upkeep.NEWEST_LEFT_ALONE, upkeep.INDEX_EVERY = 2, 3, 1, 6
+    usual = {
+        name: getattr(manifest_maintenance, name) for name in ("EVERY", "FRAGMENTS", "NEWEST_LEFT_ALONE", "INDEX_EVERY")
+    }
+    (
+        manifest_maintenance.EVERY,
+        manifest_maintenance.FRAGMENTS,
+        manifest_maintenance.NEWEST_LEFT_ALONE,
+        manifest_maintenance.INDEX_EVERY,
+    ) = 2, 3, 1, 6
     try:
         yield
     finally:
         for name, value in usual.items():
-            setattr(upkeep, name, value)
+            setattr(manifest_maintenance, name, value)
 
 
 def write_natively(place: Place, times: int, number: int) -> None:
@@ -207,7 +214,7 @@ def compact_manifest(place: Place, times: int) -> None:
     with busy_upkeep():
         for _ in range(times):
             with contextlib.suppress(LanceNamespaceError):
-                upkeep.compact(manifest)
+                manifest_maintenance.compact(manifest)
 
 
 def live(place: Place, names: Sequence[str], steps: int, seed: int) -> list[tuple[str, int, str]]:

@@ -16,10 +16,10 @@ import pytest
 from lance_namespace import CreateNamespaceRequest, DescribeNamespaceRequest
 
 from lancepart.errors import InternalError
-from lancepart.storage import upkeep
+from lancepart.storage import manifest_maintenance
 from lancepart.storage.manifest import FRESH_SECONDS, RETRY_SECONDS, Manifest
+from lancepart.storage.manifest_rows import NAMESPACE, PRIMARY_KEY_POSITION, SCHEMA, Change, Row, Update, now
 from lancepart.storage.root import Root
-from lancepart.storage.rows import NAMESPACE, PRIMARY_KEY_POSITION, SCHEMA, Change, Row, Update, now
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import BlindCommitError, ConflictError, KeyExistsError
 from tests.concurrency import actions, audit
@@ -199,7 +199,7 @@ def test_a_snapshot_is_too_old_to_publish_from_long_before_cleaning_forgets_what
     with pytest.raises(ConflictError, match="too old"):
         manifest.publish(snapshot, Change(inserts=(row("c"),)))
 
-    assert timedelta(seconds=FRESH_SECONDS + RETRY_SECONDS) * 4 < upkeep.KEEP
+    assert timedelta(seconds=FRESH_SECONDS + RETRY_SECONDS) * 4 < manifest_maintenance.KEEP
 
 
 def test_pylance_finds_no_conflict_with_what_was_cleaned_away(manifest: Manifest) -> None:
@@ -247,10 +247,10 @@ def test_an_index_is_built_for_look_ups_and_not_used_by_merges(manifest: Manifes
 def test_automatic_upkeep_never_cleans_a_partitioned_namespace(local: Place, manifest: Manifest) -> None:
     actions.set_root_properties(local, {"partition_spec_v1": "{}"})
     before = [item["version"] for item in manifest.snapshot().handle.versions()]
-    keep, upkeep.KEEP = upkeep.KEEP, timedelta(0)
+    keep, manifest_maintenance.KEEP = manifest_maintenance.KEEP, timedelta(0)
     try:
-        upkeep.clean(manifest)
+        manifest_maintenance.clean(manifest)
     finally:
-        upkeep.KEEP = keep
+        manifest_maintenance.KEEP = keep
 
     assert [item["version"] for item in manifest.snapshot().handle.versions()] == before

@@ -129,7 +129,7 @@ class Reads(Contract):
         assert sum(table.inspect.fragments()["rows"].to_pylist()) == len(START)
         assert table.inspect.specs()["source"].to_pylist() == ["country"]
         assert table.inspect.indices().num_rows == 0
-        assert table.inspect.strays().num_rows == 0
+        assert table.inspect.unpublished_commits().num_rows == 0
         assert table.schema == SCHEMA
         assert "country" in table._repr_html_()
 

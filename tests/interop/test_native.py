@@ -28,7 +28,7 @@ from lance_namespace import (
 )
 
 from lancepart.errors import InvalidTableStateError, TableNotFoundError
-from lancepart.storage.rows import SCHEMA
+from lancepart.storage.manifest_rows import SCHEMA
 from tests.support.catalogs import Place, ipc, rows
 
 EXTENSION = pa.field("partition_year", pa.int32())

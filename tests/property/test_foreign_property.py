@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lancepart as lp
-from lancepart.model.keys import value_keys
+from lancepart.model.partition_keys import value_keys
 from lancepart.model.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Year
 from tests.conformance.partitioned.handmade import Leaf, column, make, partition_field, publish
 

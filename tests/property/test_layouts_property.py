@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lancepart as lp
-from lancepart.model import hivepath
+from lancepart.model import hive_path
 from lancepart.model.draft import spec_to_array
 from lancepart.model.hashing import hashable
 from lancepart.model.schema import assign_field_ids, dumps, schema_to_json
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.values import logical_type
-from lancepart.storage.rows import SCHEMA as MANIFEST
+from lancepart.storage.manifest_rows import SCHEMA as MANIFEST
 from tests.property import strategies as some
 from tests.property.test_table_property import (
     DATED,
@@ -44,7 +44,7 @@ def levels(schema: Any) -> st.SearchStrategy[list[str]]:
     for field in list(schema)[1:]:
         name, kind = some.identifier(field.name), field.type
         choices += [f"hash({name})"]
-        if hivepath.stringifies(kind) and not pa.types.is_floating(kind):
+        if hive_path.stringifies(kind) and not pa.types.is_floating(kind):
             choices += [name, name]
         if hashable(kind):
             choices += [f"bucket(3, {name})", f"bucket(16, {name})"]

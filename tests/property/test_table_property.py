@@ -18,8 +18,8 @@ from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 import lancepart as lp
-from lancepart.model.keys import value_keys
-from lancepart.storage import upkeep
+from lancepart.model.partition_keys import value_keys
+from lancepart.storage import manifest_maintenance
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.write.route import partition_values
@@ -82,7 +82,7 @@ class World:
 
     def index_partitions(self, draw: Any) -> None:
         """Have the manifest look partition values up in an index, as it does once there are many."""
-        upkeep.index(Manifest(Root.parse(self.table.root)), many=0)
+        manifest_maintenance.index(Manifest(Root.parse(self.table.root)), many=0)
 
     def new_name(self, draw: Any) -> str:
         """A name that no column has now; some column may have had it before."""

@@ -270,14 +270,14 @@ def test_types_that_spark_lacks_are_checked_on_the_way_in(spark: Any, root: str)
 @pytest.mark.slow
 def test_others_write_while_a_job_runs(spark: Any, table: lp.PartitionedTable) -> None:
     """An embedded writer and compaction commit between a job's plan and its commit."""
-    from lancepart.commit import staged
+    from lancepart.commit import distributed_write
     from lancepart.spark import frames
 
-    job = staged.plan(table._manifest)
+    job = distributed_write.plan(table._manifest)
     reports = frames.stage(job, frame(spark, [(100, 1, "a"), (101, 9, "b")]), table.schema)
     table.append([{"id": 300, "k": 1, "t": "embedded"}, {"id": 301, "k": 9, "t": "embedded"}])
     table.maintenance.compact(progress=False)
-    staged.commit(table._manifest, job, reports)
+    distributed_write.commit(table._manifest, job, reports)
     extra = [(100, 1, "a"), (101, 9, "b"), (300, 1, "embedded"), (301, 9, "embedded")]
     assert content(table.root) == Counter([*ROWS, *extra])
     assert len(table.inspect.partitions()) == 4

@@ -12,7 +12,7 @@ from lancepart.model.draft import spec_to_array
 from lancepart.model.schema import assign_field_ids, dumps, field_id, schema_to_json
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.values import logical_type
-from lancepart.storage.rows import SCHEMA as MANIFEST
+from lancepart.storage.manifest_rows import SCHEMA as MANIFEST
 from tests.support.catalogs import Place
 
 LAYOUTS = ("strong", "weak", "draft", "hive")

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from lancepart.commit import staged
+from lancepart.commit import distributed_write
 from lancepart.maintain import collect
-from lancepart.storage import leafdata
+from lancepart.storage import leaf_data
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from tests.support import dying
@@ -17,9 +17,9 @@ from tests.support.dying import Kill
 from tests.transactions.tables import data, opened
 
 STEPS: tuple[dying.Step, ...] = (
-    (leafdata, "stage"),
-    (leafdata, "create_leaf"),
-    (leafdata, "_commit"),
+    (leaf_data, "stage"),
+    (leaf_data, "create_leaf"),
+    (leaf_data, "_commit"),
     (Manifest, "publish"),
     (Files, "delete"),
     (Files, "delete_directory"),
@@ -59,9 +59,9 @@ def transaction(table: Any) -> None:
 
 def job(table: Any, mode: str = "append", **options: Any) -> None:
     """What a distributed write does: two tasks, and the commit of what they report."""
-    planned = staged.plan(table._manifest, mode=mode, **options)
-    reports = [staged.write(planned, data(rows)) for rows in ([(7, "A", 1), (1, "B", 2)], [(8, "Z", 2)])]
-    staged.commit(table._manifest, planned, reports)
+    planned = distributed_write.plan(table._manifest, mode=mode, **options)
+    reports = [distributed_write.write(planned, data(rows)) for rows in ([(7, "A", 1), (1, "B", 2)], [(8, "Z", 2)])]
+    distributed_write.commit(table._manifest, planned, reports)
 
 
 def replacing_job(table: Any) -> None:

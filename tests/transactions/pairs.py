@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.errors import CommitConflictError
-from lancepart.maintain import collect, upkeep
+from lancepart.maintain import collect, leaf_maintenance
 from lancepart.storage.manifest import Manifest
 from lancepart.table import PartitionedTable
 from tests.support.interleave import ACTED, BEGUN, ORDERS, PLANNED, Stepper
@@ -120,8 +120,8 @@ DATA = (
 def others(cutoff: datetime) -> tuple[Kind, ...]:
     """The kinds that change no row; ``cutoff`` is what expires."""
     return (
-        Kind("compact", lambda m, at: upkeep.compact(m, progress=False), _same, of_rows=False),
-        Kind("rewrite", lambda m, at: upkeep.rewrite(m, "bank = 'A'", progress=False), _same, of_rows=False),
+        Kind("compact", lambda m, at: leaf_maintenance.compact(m, progress=False), _same, of_rows=False),
+        Kind("rewrite", lambda m, at: leaf_maintenance.rewrite(m, "bank = 'A'", progress=False), _same, of_rows=False),
         Kind(
             "expire",
             lambda m, at: collect.expire(m, cutoff, safe_age=timedelta(0), progress=False),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lancepart.commit import staged
+from lancepart.commit import distributed_write
 from lancepart.errors import InvalidTableStateError, LanceNamespaceError
 from tests.support.catalogs import Place
 from tests.transactions.tables import Row, assert_whole, content, data, make, opened
@@ -71,10 +71,13 @@ def test_a_partition_that_can_not_be_opened_is_overwritten(local: Place, how: st
 
 def test_what_tasks_write_over_a_partition_that_can_not_be_opened_is_taken(local: Place) -> None:
     table, _ = broken(local, "all")
-    job = staged.plan(table._manifest, mode=staged.OVERWRITE)
-    reports = [staged.write(job, data([(9, "A", 9)])), staged.write(job, data([(10, "A", 10), (11, "C", 11)]))]
+    job = distributed_write.plan(table._manifest, mode=distributed_write.OVERWRITE)
+    reports = [
+        distributed_write.write(job, data([(9, "A", 9)])),
+        distributed_write.write(job, data([(10, "A", 10), (11, "C", 11)])),
+    ]
 
-    staged.commit(table._manifest, job, reports)
+    distributed_write.commit(table._manifest, job, reports)
 
     assert content(table) == Counter([(3, "B", 3), (9, "A", 9), (10, "A", 10), (11, "C", 11)])
     assert_whole(table)
@@ -125,7 +128,7 @@ def test_inspect_names_what_can_not_be_read_and_the_error_says_what_to_do(local:
     assert found["error"]
     assert {row["object_id"] for row in table.inspect.fragments().to_pylist()} >= {folder_id(table, "B")}
     table.inspect.indices()
-    table.inspect.strays()
+    table.inspect.unpublished_commits()
     assert table.inspect.partitions().num_rows == 2
     with pytest.raises(InvalidTableStateError, match=r"\$dataset"):
         content(table)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lancepart.errors import CommitConflictError
-from lancepart.maintain import collect, upkeep
+from lancepart.maintain import collect, leaf_maintenance
 from lancepart.storage.root import Root
 from lancepart.table import PartitionedTable
 from tests.support.catalogs import Place
@@ -143,7 +143,7 @@ def test_who_read_a_partition_notices_that_it_was_made_again_at_the_same_version
 
 def test_a_rollback_that_meets_others_keeps_what_they_wrote_or_changes_nothing(local: Place) -> None:
     table, _ = emptied(local, ROWS)
-    begun = upkeep._strong
+    begun = leaf_maintenance._strong
     late: list[Any] = []
 
     def overtaken(manifest: Any, operation: str) -> Any:
@@ -151,11 +151,11 @@ def test_a_rollback_that_meets_others_keeps_what_they_wrote_or_changes_nothing(l
         opened(local).append(data([(9, "A", 9)]))
         return late[-1]
 
-    upkeep._strong = overtaken
+    leaf_maintenance._strong = overtaken
     try:
         table.maintenance.rollback("kept")
     finally:
-        upkeep._strong = begun
+        leaf_maintenance._strong = begun
 
     assert content(table) == Counter([*ROWS, (9, "A", 9)])
     assert_whole(table)

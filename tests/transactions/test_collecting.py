@@ -22,7 +22,7 @@ from lancepart.errors import (
     TableVersionNotFoundError,
     UnsupportedOperationError,
 )
-from lancepart.maintain import collect, upkeep
+from lancepart.maintain import collect, leaf_maintenance
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
@@ -155,7 +155,7 @@ def test_who_holds_on_to_a_snapshot_that_expires_is_refused_or_keeps_its_files(l
         if act == "tag":
             PartitionedTable(manifest).tags.create("held", old)
         else:
-            upkeep.rollback(manifest, old)
+            leaf_maintenance.rollback(manifest, old)
 
     holder = Stepper(Root.parse(local.root, None), hold)
     expiring = Stepper(Root.parse(local.root, None), lambda m: collect.expire(m, NOW, safe_age=NOW, progress=False))

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import lancepart as lp
-from lancepart.commit import rows, staged
+from lancepart.commit import distributed_write, manifest_changes
 from lancepart.errors import CommitConflictError, TableVersionNotFoundError
 from lancepart.layout import create
 from lancepart.maintain import collect
@@ -152,11 +152,11 @@ class World:
             self.paused.append(Paused(commit=tx.commit, effect=effect, snapshot=tx.snapshot))
             return
         fresh = self.fresh()
-        job = staged.plan(self.table._manifest)
-        reports = [staged.write(job, data({key: row})) for key, row in fresh.items()]
+        job = distributed_write.plan(self.table._manifest)
+        reports = [distributed_write.write(job, data({key: row})) for key, row in fresh.items()]
 
         def commit() -> Any:
-            return staged.commit(opened(self.place)._manifest, job, reports)
+            return distributed_write.commit(opened(self.place)._manifest, job, reports)
 
         self.paused.append(Paused(commit=commit, effect=lambda rows: {**rows, **fresh}))
 
@@ -255,7 +255,7 @@ class World:
         for key in self.chance.sample(sorted(self.rows), min(2, len(self.rows))):
             assert content(latest, f"id = {key}") == {key: self.rows[key]}
         now = latest._manifest.snapshot()
-        mark = rows.oldest(now, create.load(latest._manifest, now))
+        mark = manifest_changes.oldest(now, create.load(latest._manifest, now))
         there = [version for version in history.versions(latest._manifest) if version in self.past]
         kept = [version for version in there if version >= mark]
         self.past = {version: self.past[version] for version in {*kept, *self.tags.values()}}

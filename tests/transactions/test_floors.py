@@ -15,7 +15,7 @@ import lance
 import pytest
 
 import lancepart as lp
-from lancepart.commit import staged, writers
+from lancepart.commit import distributed_write, writers
 from lancepart.commit.floors import CollectedError, Floor
 from lancepart.errors import CommitConflictError, UnsupportedOperationError
 from lancepart.format.names import FORMAT
@@ -104,8 +104,8 @@ def test_a_writer_whose_files_were_collected_is_refused_and_nothing_is_lost(
 @pytest.mark.parametrize("mode", ["append", "overwrite", "upsert", "replace"])
 def test_a_job_whose_files_were_collected_is_refused(local: Place, mode: str, collector: Act) -> None:
     table = make(local, ROWS)
-    job = staged.plan(table._manifest, mode=mode, on=("id",) if mode == "upsert" else ())
-    report = staged.write(job, data([(1, "A", 5), (7, "Z", 6)]))
+    job = distributed_write.plan(table._manifest, mode=mode, on=("id",) if mode == "upsert" else ())
+    report = distributed_write.write(job, data([(1, "A", 5), (7, "Z", 6)]))
     table.append(data([(4, "A", 40)]))
     before = content(table)
     grow_old(Path(local.root))
@@ -113,7 +113,7 @@ def test_a_job_whose_files_were_collected_is_refused(local: Place, mode: str, co
     collector(opened(local))
 
     with pytest.raises(CommitConflictError, match=r"run it again|changed by another writer"):
-        staged.commit(opened(local)._manifest, job, [report])
+        distributed_write.commit(opened(local)._manifest, job, [report])
     assert content(table) == before
     assert_whole(table)
 
@@ -121,21 +121,21 @@ def test_a_job_whose_files_were_collected_is_refused(local: Place, mode: str, co
 def test_a_job_that_is_published_on_a_newer_snapshot_is_still_known_to_have_begun_before(local: Place) -> None:
     """An upsert whose reads went stale is done again on the latest snapshot, with the files of its first one."""
     table = make(local, ROWS)
-    job = staged.plan(table._manifest, mode="upsert", on=("id",))
-    report = staged.write(job, data([(1, "A", 5)]))
+    job = distributed_write.plan(table._manifest, mode="upsert", on=("id",))
+    report = distributed_write.write(job, data([(1, "A", 5)]))
     grow_old(Path(local.root))
     orphans(opened(local))
     table.append(data([(1, "B", 40), (5, "C", 0)]))
 
     with pytest.raises(CommitConflictError, match="run it again"):
-        staged.commit(opened(local)._manifest, job, [report])
+        distributed_write.commit(opened(local)._manifest, job, [report])
     assert_whole(table)
 
 
 def test_a_job_that_began_at_a_tagged_snapshot_meets_commits_that_were_cleaned_away(local: Place) -> None:
     """The tag keeps the job's snapshot, and not those after it, by which Lance would find the conflict."""
     table = make(local, ROWS)
-    job = staged.plan(table._manifest)
+    job = distributed_write.plan(table._manifest)
     table.tags.create("start", job.version)
     more = [(number, "A", number) for number in range(40, 49)]
     for row in more:
@@ -144,9 +144,9 @@ def test_a_job_that_began_at_a_tagged_snapshot_meets_commits_that_were_cleaned_a
     grow_old(Path(local.root))
     expire(table)
     assert job.version + 1 not in history.versions(table._manifest)
-    report = staged.write(job, data([(5, "A", 50), (6, "Z", 60)]))
+    report = distributed_write.write(job, data([(5, "A", 50), (6, "Z", 60)]))
 
-    staged.commit(opened(local)._manifest, job, [report])
+    distributed_write.commit(opened(local)._manifest, job, [report])
 
     assert content(table) == Counter([*ROWS[1:], *more, (5, "A", 50), (6, "Z", 60)])
     assert_whole(table)
@@ -160,11 +160,11 @@ def hours_later(place: Place, job: Any, hours: float) -> Any:
 
 def test_collectors_wait_for_a_job_that_says_that_it_takes_long(local: Place) -> None:
     table = make(local, ROWS)
-    job = staged.plan(table._manifest)
-    reports = [staged.write(job, data([(5, "A", 50), (6, "Z", 60)]))]
+    job = distributed_write.plan(table._manifest)
+    reports = [distributed_write.write(job, data([(5, "A", 50), (6, "Z", 60)]))]
     table.append(data([(4, "A", 40)]))
     job = hours_later(local, job, 2)
-    reports += [staged.write(job, data([(number, "A", 0)])) for number in (7, 8)]
+    reports += [distributed_write.write(job, data([(number, "A", 0)])) for number in (7, 8)]
     job = hours_later(local, job, 1)
     table.delete("id = 1")
 
@@ -172,7 +172,7 @@ def test_collectors_wait_for_a_job_that_says_that_it_takes_long(local: Place) ->
         assert collector(opened(local)).removed_files == 0
 
     assert len(writers.entered(table._manifest.snapshot())) == 1
-    staged.commit(opened(local)._manifest, job, reports)
+    distributed_write.commit(opened(local)._manifest, job, reports)
     wanted = [*ROWS[1:], (4, "A", 40), (5, "A", 50), (6, "Z", 60), (7, "A", 0), (8, "A", 0)]
     assert content(table) == Counter(wanted)
     assert writers.entered(table._manifest.snapshot()) == []
@@ -183,8 +183,8 @@ def test_collectors_wait_for_a_job_that_says_that_it_takes_long(local: Place) ->
 
 def test_collectors_do_not_wait_for_a_job_for_ever(local: Place) -> None:
     table = make(local, ROWS)
-    job = staged.plan(table._manifest)
-    report = staged.write(dataclasses.replace(job, began=0.0), data([(5, "A", 50)]))
+    job = distributed_write.plan(table._manifest)
+    report = distributed_write.write(dataclasses.replace(job, began=0.0), data([(5, "A", 50)]))
     assert len(writers.entered(table._manifest.snapshot())) == 1
     job = hours_later(local, job, 25)
 
@@ -192,7 +192,7 @@ def test_collectors_do_not_wait_for_a_job_for_ever(local: Place) -> None:
 
     assert writers.entered(table._manifest.snapshot()) == []
     with pytest.raises(CollectedError):
-        staged.commit(opened(local)._manifest, job, [report])
+        distributed_write.commit(opened(local)._manifest, job, [report])
     assert_whole(table)
 
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 import typer
 
-from lancepart.commit.work import Work
+from lancepart.commit.leaf_changes import LeafChanges
 from lancepart.spark import jobs
-from lancepart.storage import leafdata
+from lancepart.storage import leaf_data
 from lancepart.storage import manifest as manifests
 from lancepart.storage.translate import ConflictError
 from tests.support.catalogs import Place
@@ -115,10 +115,10 @@ def test_an_interrupt_before_the_publish_leaves_nothing(
     before = table.version
 
     def interrupted(*given: Any, **options: Any) -> Any:
-        with leafdata.storage_errors("write", table._manifest.root):
+        with leaf_data.storage_errors("write", table._manifest.root):
             raise wrapped
 
-    monkeypatch.setattr(leafdata, step, interrupted)
+    monkeypatch.setattr(leaf_data, step, interrupted)
     with pytest.raises(KeyboardInterrupt):
         table.append(data([(3, "A", 3), (4, "B", 4)]))
     monkeypatch.undo()
@@ -139,7 +139,7 @@ def test_a_transaction_goes_on_without_the_change_that_was_interrupted(
 
     with table.transaction() as tx:
         tx.append(data([(3, "A", 3)]))
-        monkeypatch.setattr(Work, "append", interrupted)
+        monkeypatch.setattr(LeafChanges, "append", interrupted)
         with pytest.raises(KeyboardInterrupt):
             tx.append(data([(4, "A", 4), (5, "Z", 5)]))
         monkeypatch.undo()
@@ -149,14 +149,14 @@ def test_a_transaction_goes_on_without_the_change_that_was_interrupted(
 
 def test_in_weak_mode_an_interrupt_tells_what_was_written(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(local, ROWS, mode="weak")
-    append = Work.append
+    append = LeafChanges.append
 
-    def halfway(work: Work, rows: list[Any]) -> None:
+    def halfway(work: LeafChanges, rows: list[Any]) -> None:
         if work.key == ("sB",):
             raise KeyboardInterrupt
         append(work, rows)
 
-    monkeypatch.setattr(Work, "append", halfway)
+    monkeypatch.setattr(LeafChanges, "append", halfway)
     with pytest.raises(KeyboardInterrupt, match="partitions written so far: v1"):
         table.append(data([(3, "A", 3), (4, "B", 4)]))
 

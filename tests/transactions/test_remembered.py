@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lancepart.layout.versions import newer_versions
-from lancepart.storage import upkeep
+from lancepart.storage import manifest_maintenance
 from lancepart.storage.snapshot import Snapshot
 from tests.support.catalogs import Place
 from tests.transactions.tables import assert_whole, data, make, manifest, opened
@@ -57,9 +57,9 @@ def test_what_is_remembered_is_so(local: Place, seed: int) -> None:
 @pytest.fixture
 def uncompacted(local: Place, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A table whose manifest has many fragments."""
-    monkeypatch.setattr(upkeep, "EVERY", 10_000)
+    monkeypatch.setattr(manifest_maintenance, "EVERY", 10_000)
     table = make(local, [(1, "A", 0)])
-    for number in range(upkeep.FRAGMENTS):
+    for number in range(manifest_maintenance.FRAGMENTS):
         table.append(data([(number, "A", 0)]))
     return table
 
@@ -69,7 +69,7 @@ def test_a_compaction_of_the_manifest_keeps_what_is_known(uncompacted: Any, loca
     before = table._manifest.snapshot()
     rows = sum(map(len, before._seen))
 
-    assert upkeep.compact(table._manifest)
+    assert manifest_maintenance.compact(table._manifest)
 
     after = table._manifest.snapshot()
     assert after is table._manifest._latest
@@ -81,15 +81,15 @@ def test_a_compaction_beside_another_writer_forgets(
     uncompacted: Any, local: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = uncompacted
-    plan = upkeep.Compaction.plan
+    plan = manifest_maintenance.Compaction.plan
 
     def meanwhile(handle: object, options: object) -> object:
         found = plan(handle, options)
         opened(local).append(data([(50, "A", 0)]))
         return found
 
-    monkeypatch.setattr(upkeep.Compaction, "plan", meanwhile)
-    assert upkeep.compact(table._manifest)
+    monkeypatch.setattr(manifest_maintenance.Compaction, "plan", meanwhile)
+    assert manifest_maintenance.compact(table._manifest)
 
     known = table._manifest.snapshot()
     assert_true(known, local)

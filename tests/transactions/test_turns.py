@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lancepart.format.names import WAITING
-from lancepart.storage import turns, upkeep
+from lancepart.storage import manifest_maintenance, turns
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.table import PartitionedTable
@@ -74,8 +74,8 @@ def test_a_commit_of_many_partitions_beside_small_ones_needs_few_tries(
 ) -> None:
     make(local, [(1, "A", 1)])
     if kind == "compaction":
-        monkeypatch.setattr(upkeep, "EVERY", 1)
-        monkeypatch.setattr(upkeep, "FRAGMENTS", 2)
+        monkeypatch.setattr(manifest_maintenance, "EVERY", 1)
+        monkeypatch.setattr(manifest_maintenance, "FRAGMENTS", 2)
     written: list[Any] = []
 
     def small(number: int) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import lancepart as lp
-from lancepart.storage import leafdata
+from lancepart.storage import leaf_data
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from tests.conformance.draft import appendix
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.torture
 
 SAMPLE = 5
 STEPS: tuple[dying.Step, ...] = (
-    (leafdata, "stage"),
-    (leafdata, "create_leaf"),
+    (leaf_data, "stage"),
+    (leaf_data, "create_leaf"),
     (Manifest, "publish"),
     (Manifest, "swap_properties"),
     (Manifest, "claim_properties"),

@@ -140,11 +140,11 @@ def test_an_append_that_writes_rows_anew_goes_with_a_delete(local: Place, first:
 def test_what_someone_commits_to_a_leaf_by_hand_is_ignored_and_reported(local: Place) -> None:
     table = make(local, [(1, "A", 1), (2, "B", 2)])
     table.update({"x": "5"}, "bank = 'A'")
-    assert table.inspect.strays().num_rows == 0
+    assert table.inspect.unpublished_commits().num_rows == 0
     leaf = partition(table, "A")
     by_hand = lance.write_dataset(data([(9, "A", 9)]), f"{table.root}/{leaf['location']}", mode="append")
 
-    strays = table.inspect.strays().to_pylist()
+    strays = table.inspect.unpublished_commits().to_pylist()
 
     assert [(each["object_id"], each["main_version"], each["main_rows"]) for each in strays] == [
         (leaf["object_id"], by_hand.version, by_hand.count_rows())

@@ -31,7 +31,7 @@ from lancepart.errors import (
     UnsupportedOperationError,
 )
 from lancepart.model.ids import check_path, object_id
-from lancepart.storage.rows import TABLE, TABLE_VERSION, Change, Row, now
+from lancepart.storage.manifest_rows import TABLE, TABLE_VERSION, Change, Row, now
 from lancepart.storage.snapshot import Snapshot
 
 

@@ -14,9 +14,9 @@ from lancepart.errors import (
 from lancepart.model.ids import object_id
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
+from lancepart.storage.manifest_rows import NAMESPACE, Row
 from lancepart.storage.occupied import stranger_in_catalog
 from lancepart.storage.root import Root
-from lancepart.storage.rows import NAMESPACE, Row
 from lancepart.storage.snapshot import Snapshot
 
 VERSION_MANAGEMENT = "table_version_management"

@@ -12,12 +12,12 @@ from typing import TypeVar
 
 from lancepart.catalog import partitioned
 from lancepart.catalog.context import Catalog
-from lancepart.catalog.properties import identity, own_root, places
+from lancepart.catalog.properties import identity, locations, own_root
 from lancepart.errors import LanceNamespaceError
 from lancepart.format.names import OWN
 from lancepart.model.versions import DIRECTORY, version_of
 from lancepart.storage import refs, removal
-from lancepart.storage.rows import NAMESPACE, TABLE, Row
+from lancepart.storage.manifest_rows import NAMESPACE, TABLE, Row
 from lancepart.storage.snapshot import Snapshot
 
 RESERVED = refs.RESERVED
@@ -213,7 +213,7 @@ def is_named(snapshot: Snapshot, location: str, *, besides: str | None = None) -
 def named_at(snapshot: Snapshot, location: str) -> list[Row]:
     """The rows that name a directory, one inside it, or one that it is inside of; of whichever kind of table."""
     found = [*snapshot.at_locations([location]), *snapshot.overlapping(location)]
-    return found + [row for row in snapshot.mentioning(OWN) if any(_overlap(location, p) for p in places(row))]
+    return found + [row for row in snapshot.mentioning(OWN) if any(_overlap(location, p) for p in locations(row))]
 
 
 def _overlap(one: str, other: str) -> bool:

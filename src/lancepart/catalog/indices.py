@@ -1,4 +1,4 @@
-"""Indices, tags and statistics of one table."""
+"""Indices and statistics of one table."""
 
 from __future__ import annotations
 

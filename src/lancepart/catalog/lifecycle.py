@@ -36,8 +36,8 @@ from lancepart.storage.dataset import (
     read_ipc,
     set_table_metadata,
 )
+from lancepart.storage.manifest_rows import TABLE, TABLE_VERSION, Change, Row, Update, dump_metadata, now
 from lancepart.storage.root import check_location
-from lancepart.storage.rows import TABLE, TABLE_VERSION, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError, ExistsError, MissingError
 

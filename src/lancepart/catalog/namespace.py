@@ -99,7 +99,6 @@ from lance_namespace import (
 
 from lancepart.catalog import (
     batch,
-    columns,
     data,
     indices,
     lifecycle,
@@ -107,7 +106,9 @@ from lancepart.catalog import (
     query,
     registering,
     rename,
+    schema_changes,
     tables,
+    tags,
     versions,
 )
 from lancepart.catalog.context import Catalog
@@ -306,43 +307,45 @@ class DirectoryNamespace(LanceNamespace):
         return run(indices.table_stats, self._catalog, self, read(GetTableStatsRequest, request))
 
     def alter_table_add_columns(self, request: AlterTableAddColumnsRequest) -> AlterTableAddColumnsResponse:
-        """See :func:`lancepart.catalog.columns.add`."""
-        return run(columns.add, self._catalog, self, read(AlterTableAddColumnsRequest, request))
+        """See :func:`lancepart.catalog.schema_changes.add`."""
+        return run(schema_changes.add, self._catalog, self, read(AlterTableAddColumnsRequest, request))
 
     def alter_table_alter_columns(self, request: AlterTableAlterColumnsRequest) -> AlterTableAlterColumnsResponse:
-        """See :func:`lancepart.catalog.columns.alter`."""
-        return run(columns.alter, self._catalog, self, read(AlterTableAlterColumnsRequest, request))
+        """See :func:`lancepart.catalog.schema_changes.alter`."""
+        return run(schema_changes.alter, self._catalog, self, read(AlterTableAlterColumnsRequest, request))
 
     def alter_table_drop_columns(self, request: AlterTableDropColumnsRequest) -> AlterTableDropColumnsResponse:
-        """See :func:`lancepart.catalog.columns.drop`."""
-        return run(columns.drop, self._catalog, self, read(AlterTableDropColumnsRequest, request))
+        """See :func:`lancepart.catalog.schema_changes.drop`."""
+        return run(schema_changes.drop, self._catalog, self, read(AlterTableDropColumnsRequest, request))
 
     def update_table_schema_metadata(
         self, request: UpdateTableSchemaMetadataRequest
     ) -> UpdateTableSchemaMetadataResponse:
-        """See :func:`lancepart.catalog.columns.update_schema_metadata`."""
-        return run(columns.update_schema_metadata, self._catalog, self, read(UpdateTableSchemaMetadataRequest, request))
+        """See :func:`lancepart.catalog.schema_changes.update_schema_metadata`."""
+        return run(
+            schema_changes.update_schema_metadata, self._catalog, self, read(UpdateTableSchemaMetadataRequest, request)
+        )
 
     def update_field_metadata(self, request: UpdateFieldMetadataRequest) -> UpdateFieldMetadataResponse:
-        """See :func:`lancepart.catalog.columns.update_field_metadata`."""
-        return run(columns.update_field_metadata, self._catalog, self, read(UpdateFieldMetadataRequest, request))
+        """See :func:`lancepart.catalog.schema_changes.update_field_metadata`."""
+        return run(schema_changes.update_field_metadata, self._catalog, self, read(UpdateFieldMetadataRequest, request))
 
     def list_table_tags(self, request: ListTableTagsRequest) -> ListTableTagsResponse:
-        """See :func:`lancepart.catalog.columns.list_tags`."""
-        return run(columns.list_tags, self._catalog, self, read(ListTableTagsRequest, request))
+        """See :func:`lancepart.catalog.tags.list_all`."""
+        return run(tags.list_all, self._catalog, self, read(ListTableTagsRequest, request))
 
     def get_table_tag_version(self, request: GetTableTagVersionRequest) -> GetTableTagVersionResponse:
-        """See :func:`lancepart.catalog.columns.tag_version`."""
-        return run(columns.tag_version, self._catalog, self, read(GetTableTagVersionRequest, request))
+        """See :func:`lancepart.catalog.tags.version`."""
+        return run(tags.version, self._catalog, self, read(GetTableTagVersionRequest, request))
 
     def create_table_tag(self, request: CreateTableTagRequest) -> CreateTableTagResponse:
-        """See :func:`lancepart.catalog.columns.create_tag`."""
-        return run(columns.create_tag, self._catalog, self, read(CreateTableTagRequest, request))
+        """See :func:`lancepart.catalog.tags.create`."""
+        return run(tags.create, self._catalog, self, read(CreateTableTagRequest, request))
 
     def update_table_tag(self, request: UpdateTableTagRequest) -> UpdateTableTagResponse:
-        """See :func:`lancepart.catalog.columns.update_tag`."""
-        return run(columns.update_tag, self._catalog, self, read(UpdateTableTagRequest, request))
+        """See :func:`lancepart.catalog.tags.update`."""
+        return run(tags.update, self._catalog, self, read(UpdateTableTagRequest, request))
 
     def delete_table_tag(self, request: DeleteTableTagRequest) -> DeleteTableTagResponse:
-        """See :func:`lancepart.catalog.columns.delete_tag`."""
-        return run(columns.delete_tag, self._catalog, self, read(DeleteTableTagRequest, request))
+        """See :func:`lancepart.catalog.tags.delete`."""
+        return run(tags.delete, self._catalog, self, read(DeleteTableTagRequest, request))

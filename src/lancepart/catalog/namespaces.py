@@ -30,7 +30,7 @@ from lancepart.errors import (
 )
 from lancepart.format.names import SCHEMA, SPEC_PREFIX
 from lancepart.model.ids import check_path, object_id
-from lancepart.storage.rows import NAMESPACE, Change, Row, Update, dump_metadata, now
+from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
 
 

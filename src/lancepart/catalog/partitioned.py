@@ -22,7 +22,7 @@ from lancepart.format.records import LeafRecord, VersionRecord
 from lancepart.format.rows import Row
 from lancepart.model import draft
 from lancepart.model.ids import object_id
-from lancepart.model.keys import value_texts
+from lancepart.model.partition_keys import value_texts
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage.snapshot import Snapshot, literal
 

@@ -23,10 +23,10 @@ def identity(properties: Mapping[str, Any] | None) -> str | None:
     return found if isinstance(found, str) and found else None
 
 
-def places(row: Row) -> tuple[str, ...]:
+def locations(row: Row) -> tuple[str, ...]:
     """The directories that a row of the catalog names, as a table's or as a partitioned table's."""
-    told = row.metadata or {}
-    found = (row.location, told.get(OWN_ROOT), told.get(MOVED_ROOT))
+    metadata = row.metadata or {}
+    found = (row.location, metadata.get(OWN_ROOT), metadata.get(MOVED_ROOT))
     return tuple(place for place in found if isinstance(place, str) and place)
 
 

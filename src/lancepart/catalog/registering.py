@@ -18,8 +18,8 @@ from lancepart.catalog.properties import as_properties, own_root, refuse_own
 from lancepart.errors import InvalidInputError, TableAlreadyExistsError, UnsupportedOperationError
 from lancepart.model.ids import check_path, object_id
 from lancepart.storage.dataset import open_dataset, set_table_metadata
+from lancepart.storage.manifest_rows import NAMESPACE, TABLE, TABLE_VERSION, Change, Row, Update, now
 from lancepart.storage.root import check_location
-from lancepart.storage.rows import NAMESPACE, TABLE, TABLE_VERSION, Change, Row, Update, now
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import MissingError
 

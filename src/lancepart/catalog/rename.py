@@ -17,7 +17,7 @@ from lancepart.errors import (
     TableNotFoundError,
 )
 from lancepart.model.ids import check_path, hashed_location, object_id
-from lancepart.storage.rows import TABLE, TABLE_VERSION, Change, Row, now
+from lancepart.storage.manifest_rows import TABLE, TABLE_VERSION, Change, Row, now
 from lancepart.storage.snapshot import Snapshot
 
 

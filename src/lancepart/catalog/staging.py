@@ -19,7 +19,7 @@ from lancepart.errors import (
 )
 from lancepart.model.versions import DIRECTORY, NamingScheme, version_of
 from lancepart.storage.files import FileInfo
-from lancepart.storage.rows import TABLE_VERSION, Row, Update, dump_metadata, now
+from lancepart.storage.manifest_rows import TABLE_VERSION, Row, Update, dump_metadata, now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,8 +32,8 @@ from lancepart.errors import (
 from lancepart.model.ids import check_path, object_id
 from lancepart.model.schema import schema_to_json
 from lancepart.storage.dataset import open_dataset, open_managed, table_metadata
+from lancepart.storage.manifest_rows import TABLE, TABLE_VERSION, Row
 from lancepart.storage.refs import branch_location
-from lancepart.storage.rows import TABLE, TABLE_VERSION, Row
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import MissingError
 

@@ -32,7 +32,7 @@ from lancepart.errors import (
     UnsupportedOperationError,
 )
 from lancepart.model.ids import check_path
-from lancepart.storage.rows import TABLE_VERSION, Change, Row
+from lancepart.storage.manifest_rows import TABLE_VERSION, Change, Row
 from lancepart.storage.snapshot import Snapshot
 
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lancepart.commit.work import StaleReadError, Work
+from lancepart.commit.leaf_changes import LeafChanges, StaleReadError
 from lancepart.format.names import FLOOR, READ_VERSION, TABLE_VERSION
 from lancepart.format.rows import Row
-from lancepart.storage import leaffiles
+from lancepart.storage import leaf_files
 from lancepart.storage.files import Files
-from lancepart.storage.leaffiles import Kind
+from lancepart.storage.leaf_files import Kind
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import UnreadableError
 
@@ -40,8 +40,12 @@ class Floor:
     @classmethod
     def of(cls, metadata: Mapping[str, Any] | None) -> Floor | None:
         """The floor that a row of the manifest holds."""
-        told = (metadata or {}).get(FLOOR)
-        return None if told is None else cls(version=int(told[0]), time=_EPOCH + timedelta(microseconds=int(told[1])))
+        stored = (metadata or {}).get(FLOOR)
+        return (
+            None
+            if stored is None
+            else cls(version=int(stored[0]), time=_EPOCH + timedelta(microseconds=int(stored[1])))
+        )
 
     def raised(self, *others: Mapping[str, Any] | None) -> dict[str, Any]:
         """What a row holds for this floor and those of other rows: it rises and never falls."""
@@ -62,7 +66,7 @@ def carried(row: Row | None) -> dict[str, Any]:
     return {key: value for key, value in ((row.metadata if row is not None else None) or {}).items() if key == FLOOR}
 
 
-def refuse_collected(snapshot: Snapshot, since: int, works: Sequence[Work], fence: Floor | None) -> None:
+def refuse_collected(snapshot: Snapshot, since: int, works: Sequence[LeafChanges], fence: Floor | None) -> None:
     """Refuse to publish what a collector may have removed: staged at a snapshot before a floor, and older than it.
 
     Directories that no row names have no row of their own for a floor: theirs is the ``fence``'s.
@@ -84,7 +88,7 @@ def collected(partition: str) -> str:
     )
 
 
-def _may_be_lost(snapshot: Snapshot, work: Work, floor: datetime) -> bool:
+def _may_be_lost(snapshot: Snapshot, work: LeafChanges, floor: datetime) -> bool:
     """Whether a file that only this transaction needs is older than a floor, or gone.
 
     A data file vouches for its blobs, which a collector leaves alone as long as it is not old itself.
@@ -93,12 +97,12 @@ def _may_be_lost(snapshot: Snapshot, work: Work, floor: datetime) -> bool:
         return False
     try:
         wanted = _own_files(work)
-        sizes = leaffiles.index_sizes(work.root, work.location, work.head)
+        sizes = leaf_files.index_sizes(work.root, work.location, work.head)
     except (UnreadableError, FileNotFoundError):
         return True
     found: Counter[str] = Counter()
     for info in Files(work.root).walk(work.location):
-        file = leaffiles.parse(info.path[len(work.location) + 1 :])
+        file = leaf_files.parse(info.path[len(work.location) + 1 :])
         if file is None or file.member or file.key not in wanted or file.kind is Kind.BLOB:
             continue
         if info.modified < floor:
@@ -107,14 +111,14 @@ def _may_be_lost(snapshot: Snapshot, work: Work, floor: datetime) -> bool:
     return any(found[key] < max(sizes.get(key, 0), 1) for key in wanted)
 
 
-def _own_files(work: Work) -> set[str]:
+def _own_files(work: LeafChanges) -> set[str]:
     """The keys of the files that are the transaction's own: what is published needs none of them."""
     assert work.head is not None
-    wanted = leaffiles.needed(work.root, work.location, work.head)
+    wanted = leaf_files.needed(work.root, work.location, work.head)
     for version in {version for pair in work.moved for version in pair}:
-        wanted |= leaffiles.needed(work.root, work.location, version)
+        wanted |= leaf_files.needed(work.root, work.location, version)
     if not work.is_unnamed and work.leaf is not None:
-        wanted -= leaffiles.needed(work.root, work.leaf.location, work.leaf.read_version)
+        wanted -= leaf_files.needed(work.root, work.leaf.location, work.leaf.read_version)
     return {key for key in wanted if not key.startswith("_transactions/")}
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.commit import upserts
-from lancepart.commit.hiveleaves import Leaves
-from lancepart.commit.keys import KeyIndex
+from lancepart.commit.hive_writer import Leaves
+from lancepart.commit.upsert_keys import KeyIndex
 from lancepart.commit.verbs import check_values, set_columns, written_filter
 from lancepart.errors import InvalidInputError, LanceNamespaceError, UnsupportedOperationError
 from lancepart.layout.hive import path_ids
-from lancepart.layout.hivetree import TreeManifest
+from lancepart.layout.hive_tree import TreeManifest
 from lancepart.layout.layouts import layout_of
 from lancepart.layout.leaves import Leaf
 from lancepart.model.filtering import matching_rows
@@ -26,11 +26,11 @@ from lancepart.model.values import canonical
 from lancepart.plan import planner
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import ADDRESS, LeafTask
-from lancepart.storage import leafdata
+from lancepart.storage import leaf_data
 from lancepart.storage.manifest import RETRY_SECONDS
 from lancepart.storage.translate import ConflictError
 from lancepart.write.conform import batches
-from lancepart.write.route import Part, route
+from lancepart.write.route import PartitionRows, route
 
 _THREADS = 8
 
@@ -59,7 +59,7 @@ class HiveWrite:
         if where is not None:
             self._replace(chunks, self._filter(where), where)
             return
-        gathered: dict[tuple[str, ...], list[Part]] = {}
+        gathered: dict[tuple[str, ...], list[PartitionRows]] = {}
         for part in (part for chunk in chunks for part in self._routed(chunk)):
             gathered.setdefault(part.key, []).append(part)
         parts = [_merged(same) for same in gathered.values()]
@@ -122,9 +122,9 @@ class HiveWrite:
 
     def _as_in_paths(self, rows: Any) -> Any:
         """Rows with the floats of columns that paths hold as they are read back: with one zero."""
-        held = path_ids(self.metadata)
+        in_path = path_ids(self.metadata)
         for at, field in enumerate(self.metadata.schema):
-            if field_id(field) in held and pa.types.is_floating(field.type):
+            if field_id(field) in in_path and pa.types.is_floating(field.type):
                 rows = rows.set_column(at, rows.schema.field(at), canonical(rows.column(at).combine_chunks()))
         return rows
 
@@ -139,10 +139,10 @@ class HiveWrite:
             root=self.manifest.root, metadata=self.metadata, leaf=item, columns=tuple(columns), predicate=predicate
         )
 
-    def _routed(self, rows: Any) -> list[Part]:
+    def _routed(self, rows: Any) -> list[PartitionRows]:
         return list(route(rows, self.metadata.schema, self.metadata.spec))
 
-    def _add(self, parts: Sequence[Part]) -> None:
+    def _add(self, parts: Sequence[PartitionRows]) -> None:
         self.leaves.register(parts, self._over(parts, self.leaves.add))
 
     def _matching(self, predicate: Predicate) -> list[tuple[Leaf, Any]]:
@@ -153,7 +153,7 @@ class HiveWrite:
     def _remove(self, doomed: Sequence[tuple[Leaf, Any]]) -> None:
         def remove(pair: tuple[Leaf, Any]) -> None:
             leaf, addresses = pair
-            leafdata.delete_rows(self.manifest.root, leaf.location, leafdata.split_addresses(addresses), base=None)
+            leaf_data.delete_rows(self.manifest.root, leaf.location, leaf_data.split_addresses(addresses), base=None)
             self.leaves.changed.append(leaf.object_id)
 
         self._over([pair for pair in doomed if len(pair[1])], remove)
@@ -165,12 +165,12 @@ class HiveWrite:
             return list(pool.map(action, items))
 
 
-def _merged(parts: Sequence[Part]) -> Part:
+def _merged(parts: Sequence[PartitionRows]) -> PartitionRows:
     rows = pa.concat_tables([part.rows for part in parts])
-    return Part(key=parts[0].key, values=parts[0].values, rows=rows)
+    return PartitionRows(key=parts[0].key, values=parts[0].values, rows=rows)
 
 
-def perform(manifest: TreeManifest, action: Callable[[HiveWrite], None]) -> None:
+def write_hive(manifest: TreeManifest, action: Callable[[HiveWrite], None]) -> None:
     """Do one thing; if it fails halfway, its error says how far it came."""
     write = HiveWrite(manifest)
     try:

@@ -13,10 +13,10 @@ from lancepart.layout.layouts import as_leaves, candidates
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import HIVE, TableMetadata
 from lancepart.model.ids import object_id, partition_name
-from lancepart.model.keys import value_keys
+from lancepart.model.partition_keys import value_keys
 from lancepart.model.quoting import quote_identifier, quote_literal
 from lancepart.model.spec import PartitionSpec
-from lancepart.storage import leafdata
+from lancepart.storage import leaf_data
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
@@ -117,10 +117,10 @@ def named(snapshot: Snapshot, metadata: TableMetadata, spec: PartitionSpec, iden
 def measured(root: Root, leaf: Leaf) -> Stats:
     """The size of a leaf whose row does not tell it; one that can't be opened counts as empty."""
     try:
-        handle = leafdata.open_leaf(root, leaf.location, leaf.read_version)
+        handle = leaf_data.open_leaf(root, leaf.location, leaf.read_version)
     except UnreadableError:
         return Stats(rows=0, bytes=0, fragments=0)
-    count, size, fragments = leafdata.measure(handle)
+    count, size, fragments = leaf_data.measure(handle)
     return Stats(rows=count, bytes=size, fragments=fragments)
 
 

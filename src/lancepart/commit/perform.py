@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from lancepart.commit.once import Once
+from lancepart.commit.idempotency import IdempotencyKey
+from lancepart.commit.leaf_changes import StaleReadError
 from lancepart.commit.transaction import Transaction
-from lancepart.commit.work import StaleReadError
 from lancepart.errors import LanceNamespaceError
 from lancepart.storage.manifest import RETRY_SECONDS, Manifest
 from lancepart.storage.turns import Turn
@@ -20,7 +20,7 @@ def perform(
     operation: str,
     action: Callable[[Transaction], None],
     *,
-    once: Once | None = None,
+    once: IdempotencyKey | None = None,
     again: bool = True,
 ) -> int | None:
     """Do one thing in a transaction of its own, again if what it read was changed meanwhile and ``again`` allows it."""
@@ -34,7 +34,7 @@ def _performed(
     action: Callable[[Transaction], None],
     turn: Turn,
     *,
-    once: Once | None,
+    once: IdempotencyKey | None,
     again: bool,
 ) -> int | None:
     deadline = time.monotonic() + RETRY_SECONDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lancepart.commit.work import StaleReadError
+from lancepart.commit.leaf_changes import StaleReadError
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.predicate import Predicate

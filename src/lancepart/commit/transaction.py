@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from lancepart.commit import lookup, rows, upserts, verbs, writers
+from lancepart.commit import lookup, manifest_changes, upserts, verbs, writers
 from lancepart.commit.floors import CollectedError, Floor, collected, refuse_collected
-from lancepart.commit.once import AlreadyDoneError, Once
-from lancepart.commit.parts import APPEND, OVERWRITE, UPSERT, WHERE, Job, adopt
+from lancepart.commit.idempotency import AlreadyDoneError, IdempotencyKey
+from lancepart.commit.leaf_changes import LeafChanges, StaleReadError
 from lancepart.commit.reads import Read, refuse_changed
-from lancepart.commit.work import StaleReadError, Work
+from lancepart.commit.write_job import APPEND, OVERWRITE, UPSERT, WHERE, WriteJob, adopt
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.format.names import FENCE
 from lancepart.format.records import Signature, Stats
@@ -34,7 +34,7 @@ from lancepart.read import leaf as reading
 from lancepart.read.leaf import LeafTask
 from lancepart.read.scan import Scan
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.rows import Change
+from lancepart.storage.manifest_rows import Change
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import UnreadableError, storage_errors
 from lancepart.write.conform import named
@@ -55,7 +55,7 @@ class Transaction:
     manifest: Manifest
     isolation: str = SNAPSHOT
     operation: str = "transaction"
-    once: Once | None = None
+    once: IdempotencyKey | None = None
     version: int | None = None
     since: int | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -66,14 +66,14 @@ class Transaction:
             raise InvalidInputError(f"isolation is {self.isolation!r}: use {SNAPSHOT!r} or {SERIALIZABLE!r}")
         self.snapshot: Snapshot = self.manifest.snapshot(self.version)
         self.metadata: TableMetadata = create.load(self.manifest, self.snapshot)
-        self.works: dict[str, Work] = {}
+        self.works: dict[str, LeafChanges] = {}
         self.reads: list[Read] = []
         self.needs: int | None = None
         self.known: list[str] = []
         self.fenced = False
         self.entered = False
         self.closed = False
-        self.user = rows.who()
+        self.user = manifest_changes.who()
         if self.once is not None and self.weak:
             raise UnsupportedOperationError("an idempotency key needs a table with transactions='strong'")
 
@@ -168,7 +168,7 @@ class Transaction:
             partial = bool(unnamed)
         if partial and (self.weak or self.works):
             return False
-        job = Job(
+        job = WriteJob(
             root=self.manifest.root,
             version=self.snapshot.version,
             mode=mode,
@@ -209,7 +209,7 @@ class Transaction:
                 self.work_on(item).delete(addresses)
         known = {item.object_id for item in read}
         whole = [item for item in planned.leaves if item.object_id not in known]
-        self.over([self.work_on(item) for item in whole if item.stats is None or item.stats.rows], Work.clear)
+        self.over([self.work_on(item) for item in whole if item.stats is None or item.stats.rows], LeafChanges.clear)
 
     def _matching_partly(self, predicate: Predicate | None) -> set[str]:
         """The leaves that may hold a row that a filter does not match."""
@@ -225,10 +225,10 @@ class Transaction:
         with ThreadPoolExecutor(THREADS) as pool:
             return list(pool.map(action, items))
 
-    def work_on(self, item: Leaf) -> Work:
+    def work_on(self, item: Leaf) -> LeafChanges:
         """The transaction's own state of a leaf that exists."""
         if item.object_id not in self.works:
-            self.works[item.object_id] = Work(
+            self.works[item.object_id] = LeafChanges(
                 root=self.manifest.root,
                 metadata=self.metadata,
                 object_id=item.object_id,
@@ -244,7 +244,7 @@ class Transaction:
             )
         return self.works[item.object_id]
 
-    def work_for(self, parts: Sequence[Any]) -> list[Work]:
+    def work_for(self, parts: Sequence[Any]) -> list[LeafChanges]:
         """The transaction's own state of the partitions of some rows, those that do not exist among them."""
         if not self.weak and not self.entered and writers.is_long(self.began):
             writers.enter(self.manifest, self.signature, self._began, self.began)
@@ -265,8 +265,8 @@ class Transaction:
             works.append(self.works[identifier])
         return works
 
-    def _new_work(self, identifier: str, part: Any) -> Work:
-        return Work(
+    def _new_work(self, identifier: str, part: Any) -> LeafChanges:
+        return LeafChanges(
             root=self.manifest.root,
             metadata=self.metadata,
             object_id=identifier,
@@ -290,7 +290,7 @@ class Transaction:
         if self.weak:
             self._publish_new_leaves([work for work in changed if work.is_new])
             return None
-        fence = rows.fence_value(self.snapshot, self.metadata) if self.fenced else None
+        fence = manifest_changes.fence_value(self.snapshot, self.metadata) if self.fenced else None
         try:
             return self.manifest.commit(partial(self._plan, changed, fence), start=self._start)[1]
         except AlreadyDoneError as done:
@@ -305,26 +305,28 @@ class Transaction:
         depends = self.fenced or self.needs is not None or any(read.binding is not None for read in self.reads)
         return None if depends or self.metadata.layout != MANIFEST else self.snapshot
 
-    def _plan(self, changed: list[Work], fence: str | None, snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+    def _plan(
+        self, changed: list[LeafChanges], fence: str | None, snapshot: Snapshot, retry: bool
+    ) -> tuple[Change, None]:
         if self.once is not None and self.once.is_done(snapshot):
             raise AlreadyDoneError(snapshot.version)
         now = create.load(self.manifest, snapshot)
         if now.layout != self.metadata.layout:
             raise StaleReadError("the table's layout was upgraded by another writer")
-        if self.fenced and rows.fence_value(snapshot, self.metadata) != fence:
+        if self.fenced and manifest_changes.fence_value(snapshot, self.metadata) != fence:
             raise StaleReadError("another writer changed what this one depends on")
         if self.needs is not None:
-            rows.refuse_expired(self.manifest, snapshot, self.metadata, self.needs)
+            manifest_changes.refuse_expired(self.manifest, snapshot, self.metadata, self.needs)
         if snapshot.version != self.snapshot.version:
             refuse_changed(self.reads, self.metadata, snapshot, now)
         current = self._current(snapshot, changed)
         for work in changed:
             self._rebase(work, current.get(work.object_id) or current.get((work.spec_id, work.key)), snapshot)
-        refuse_collected(snapshot, self._began, changed, rows.fence_floor(snapshot, self.metadata))
-        change = rows.of_works(self, snapshot, changed)
+        refuse_collected(snapshot, self._began, changed, manifest_changes.fence_floor(snapshot, self.metadata))
+        change = manifest_changes.of_works(self, snapshot, changed)
         binding = self.isolation == SERIALIZABLE or any(read.binding for read in self.reads) or self.needs is not None
         if self.fenced or binding or any(work.is_unnamed for work in changed):
-            change = rows.with_mark(change, snapshot, self.metadata, {FENCE: self.id})
+            change = manifest_changes.with_mark(change, snapshot, self.metadata, {FENCE: self.id})
         if self.once is not None:
             change += self.once.written(snapshot, self.signature)
         if writers.is_long(self.began):
@@ -338,19 +340,22 @@ class Transaction:
         """The snapshot that was the latest when the first file was written."""
         return self.snapshot.version if self.since is None else min(self.since, self.snapshot.version)
 
-    def _rebase(self, work: Work, current: Leaf | None, snapshot: Snapshot) -> None:
+    def _rebase(self, work: LeafChanges, current: Leaf | None, snapshot: Snapshot) -> None:
         """Rebase a leaf; what is missing for that was removed by a collector, if there was one."""
         try:
             with storage_errors(f"rebase partition {work.object_id!r}", self.manifest.root):
                 work.rebase(current)
         except (UnreadableError, FileNotFoundError):
             row = snapshot.row(work.object_id if current is None else current.object_id)
-            floors = [None if row is None else Floor.of(row.metadata), rows.fence_floor(snapshot, self.metadata)]
+            floors = [
+                None if row is None else Floor.of(row.metadata),
+                manifest_changes.fence_floor(snapshot, self.metadata),
+            ]
             if not any(floor is not None and self._began <= floor.version for floor in floors):
                 raise
             raise CollectedError(collected(work.object_id), partitions=(work.object_id,)) from None
 
-    def _current(self, snapshot: Snapshot, changed: list[Work]) -> dict[Any, Leaf]:
+    def _current(self, snapshot: Snapshot, changed: list[LeafChanges]) -> dict[Any, Leaf]:
         """The leaves as they are published now, by id and by values."""
         if snapshot.version == self.snapshot.version:
             return {work.object_id: work.leaf for work in changed if work.leaf is not None}
@@ -365,18 +370,18 @@ class Transaction:
                 found |= {item.object_id: item for item in as_leaves(snapshot, spec, table, self.metadata)}
         return found
 
-    def _publish_new_leaves(self, works: list[Work]) -> None:
+    def _publish_new_leaves(self, works: list[LeafChanges]) -> None:
         for work in works:
             self._publish_new_leaf(work)
             self.known.append(work.object_id)
 
-    def _publish_new_leaf(self, work: Work) -> None:
+    def _publish_new_leaf(self, work: LeafChanges) -> None:
         def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, Leaf | None]:
             there = lookup.existing(snapshot, self.metadata, [(self.spec, work.key, work.values)])
             winner = there.get((self.spec.id, work.key))
             if winner is not None:
                 return Change(), winner
-            return rows.of_weak_leaf(self, snapshot, work), None
+            return manifest_changes.of_weak_leaf(self, snapshot, work), None
 
         winner = self.manifest.transact(plan)
         if winner is not None:

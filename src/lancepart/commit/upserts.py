@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lancepart.commit.keys import KeyIndex, check_types
+from lancepart.commit.upsert_keys import KeyIndex, check_types
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError, TableSchemaValidationError
 from lancepart.layout.leaves import Leaf
 from lancepart.model.predicate import And, In, Predicate

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from datafusion import SessionContext
 
 from lancepart.commit import upserts
-from lancepart.commit.keys import KeyIndex
+from lancepart.commit.leaf_changes import LeafChanges
+from lancepart.commit.upsert_keys import KeyIndex
 from lancepart.commit.upserts import Matches
-from lancepart.commit.work import Work
 from lancepart.errors import (
     InvalidInputError,
     TableColumnNotFoundError,
@@ -27,7 +27,7 @@ from lancepart.model.suggest import near
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import ADDRESS
 from lancepart.write.conform import batches, fit, refuse_nulls
-from lancepart.write.route import Part, in_partitions, route
+from lancepart.write.route import PartitionRows, in_partitions, route
 
 if TYPE_CHECKING:
     from lancepart.commit.transaction import Transaction
@@ -42,7 +42,7 @@ def append(transaction: Transaction, data: Any) -> int:
     return count
 
 
-def add(transaction: Transaction, parts: Sequence[Part]) -> list[Work]:
+def add(transaction: Transaction, parts: Sequence[PartitionRows]) -> list[LeafChanges]:
     """Add rows that are split by partition already; what is done to each partition."""
     works = transaction.work_for(parts)
     transaction.over(list(zip(works, parts, strict=True)), lambda pair: pair[0].append([pair[1].rows]))
@@ -84,9 +84,9 @@ def overwrite(transaction: Transaction, data: Any, where: str | None) -> None:
     clear_older(transaction, keys)
 
 
-def replace_all(transaction: Transaction, works: Sequence[Work]) -> None:
+def replace_all(transaction: Transaction, works: Sequence[LeafChanges]) -> None:
     """Remove all rows of some partitions, those that others add meanwhile too."""
-    transaction.over([work for work in works if work.head is not None or not work.is_new], Work.replace)
+    transaction.over([work for work in works if work.head is not None or not work.is_new], LeafChanges.replace)
 
 
 def clear_older(transaction: Transaction, keys: Set[tuple[str, ...]]) -> None:
@@ -224,7 +224,7 @@ def find_keys(transaction: Transaction, keys: Any, *, keep: Sequence[str] = ()) 
     )
 
 
-def remove(transaction: Transaction, matches: Matches) -> list[Work]:
+def remove(transaction: Transaction, matches: Matches) -> list[LeafChanges]:
     """Remove rows that were found; what is done to which partitions."""
     works = [(transaction.work_on(item), addresses) for item, addresses in matches.addresses]
     for work, addresses in works:
@@ -232,7 +232,7 @@ def remove(transaction: Transaction, matches: Matches) -> list[Work]:
     return [work for work, _ in works]
 
 
-def guard_keys(works: Iterable[Work], on: Sequence[str], index: KeyIndex) -> None:
+def guard_keys(works: Iterable[LeafChanges], on: Sequence[str], index: KeyIndex) -> None:
     """Let no other writer have added one of the keys to a partition when the transaction commits."""
     for work in {id(work): work for work in works}.values():
         work.keys = (*work.keys, (tuple(on), index))

@@ -14,7 +14,7 @@ from lancepart.format.names import ONCE
 from lancepart.format.records import KeyRecord, Signature
 from lancepart.format.rows import now, read_rows
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.rows import Change
+from lancepart.storage.manifest_rows import Change
 from lancepart.storage.snapshot import Snapshot
 
 LONG_SECONDS = 600.0

@@ -78,8 +78,8 @@ class LeafRecord:
     @classmethod
     def from_row(cls, row: Row) -> LeafRecord:
         """What a row says."""
-        told = row.metadata or {}
-        number, measured, stats = leaf_facts(told)
+        metadata = row.metadata or {}
+        number, measured, stats = leaf_facts(metadata)
         return cls(
             object_id=row.object_id,
             location=row.location,
@@ -88,7 +88,7 @@ class LeafRecord:
             number=number,
             measured=measured,
             stats=stats,
-            others=_others(told, _OF_LEAF),
+            others=_others(metadata, _OF_LEAF),
             created_at=row.created_at,
         )
 
@@ -152,8 +152,8 @@ class VersionRecord:
         named = split_version_id(row.object_id)
         if named is None:
             return None
-        told = row.metadata or {}
-        mine = _own(told, _OF_VERSION)
+        metadata = row.metadata or {}
+        mine = _own(metadata, _OF_VERSION)
         return cls(
             leaf=named[0],
             number=named[1],
@@ -162,10 +162,10 @@ class VersionRecord:
             added=mine.get(ADDED),
             deleted=mine.get(DELETED),
             change=mine.get(CHANGE),
-            moved=_pairs(told.get(MOVED, told.get(_BARE[MOVED]) if mine else None)),
-            location=_text(told.get(LOCATION, told.get(_BARE[LOCATION]) if mine else None)),
+            moved=_pairs(metadata.get(MOVED, metadata.get(_BARE[MOVED]) if mine else None)),
+            location=_text(metadata.get(LOCATION, metadata.get(_BARE[LOCATION]) if mine else None)),
             stats=_stats(mine),
-            others=_others(told, _OF_VERSION, MOVED, LOCATION),
+            others=_others(metadata, _OF_VERSION, MOVED, LOCATION),
             created_at=row.created_at,
         )
 
@@ -202,14 +202,14 @@ class KeyRecord:
     @classmethod
     def from_row(cls, row: Row) -> KeyRecord:
         """What a row says."""
-        told = row.metadata or {}
-        mine = _own(told, _OF_KEY)
+        metadata = row.metadata or {}
+        mine = _own(metadata, _OF_KEY)
         return cls(
             object_id=row.object_id,
             key=mine.get(KEY, ""),
             sequence=mine.get(SEQUENCE, 0),
             signature=_signature(mine),
-            others=_others(told, _OF_KEY),
+            others=_others(metadata, _OF_KEY),
             created_at=row.created_at,
         )
 
@@ -224,13 +224,13 @@ class KeyRecord:
         )
 
 
-def leaf_facts(told: Mapping[str, Any]) -> tuple[int, int | None, Stats | None]:
+def leaf_facts(metadata: Mapping[str, Any]) -> tuple[int, int | None, Stats | None]:
     """Of a leaf's row its number, the version that its statistics are of, and these; there may be a million rows.
 
     >>> leaf_facts({"n": "abc"}), leaf_facts({"lancepart.n": 2})
     ((0, None, None), (2, None, None))
     """
-    mine = _own(told, _OF_LEAF)
+    mine = _own(metadata, _OF_LEAF)
     return mine.get(NUMBER, 0), mine.get(VERSION), _stats(mine)
 
 
@@ -246,31 +246,31 @@ def told_rows(texts: Any, versions: Any) -> Any | None:
     return counted if not len(texts) or pc.all(pc.fill_null(same, fill_value=False)).as_py() else None
 
 
-def _own(told: Mapping[str, Any], group: tuple[str, ...]) -> Mapping[str, Any]:
+def _own(metadata: Mapping[str, Any], group: tuple[str, ...]) -> Mapping[str, Any]:
     """Our own entries of a row's metadata, under their full names; those of a wrong type count as none."""
-    if not told:
-        return told
-    if group[0] in told:
-        return {key: told[key] for key in (*group, VERSION) if key in told and _is_valid(key, told[key])}
-    if _is_bare(told, group):
-        return {key: told[_BARE[key]] for key in group}
+    if not metadata:
+        return metadata
+    if group[0] in metadata:
+        return {key: metadata[key] for key in (*group, VERSION) if key in metadata and _is_valid(key, metadata[key])}
+    if _is_bare(metadata, group):
+        return {key: metadata[_BARE[key]] for key in group}
     return {}
 
 
-def _is_bare(told: Mapping[str, Any], group: tuple[str, ...]) -> bool:
-    return all(_BARE[key] in told and _is_valid(key, told[_BARE[key]]) for key in group)
+def _is_bare(metadata: Mapping[str, Any], group: tuple[str, ...]) -> bool:
+    return all(_BARE[key] in metadata and _is_valid(key, metadata[_BARE[key]]) for key in group)
 
 
 def _is_valid(key: str, value: Any) -> bool:
     return type(value) is str if key in _TEXTS else type(value) is int and value >= 0
 
 
-def _others(told: Mapping[str, Any], group: tuple[str, ...], *more: str) -> dict[str, Any]:
+def _others(metadata: Mapping[str, Any], group: tuple[str, ...], *more: str) -> dict[str, Any]:
     """What is not ours in a row's metadata, or not of this group."""
     mine = {*group, VERSION, *more}
-    if group[0] not in told and _is_bare(told, group):
+    if group[0] not in metadata and _is_bare(metadata, group):
         mine |= {_BARE[key] for key in (*group, *more)}
-    return {key: value for key, value in told.items() if key not in mine}
+    return {key: value for key, value in metadata.items() if key not in mine}
 
 
 def _stats(mine: Mapping[str, Any]) -> Stats | None:
@@ -285,8 +285,8 @@ def _stats_told(stats: Stats) -> dict[str, int]:
 
 def signature_of(row: Row) -> Signature | None:
     """Which transaction wrote the row of a version or of a key."""
-    told = row.metadata or {}
-    return _signature(_own(told, _OF_VERSION) or _own(told, _OF_KEY))
+    metadata = row.metadata or {}
+    return _signature(_own(metadata, _OF_VERSION) or _own(metadata, _OF_KEY))
 
 
 def _signature(mine: Mapping[str, Any]) -> Signature | None:

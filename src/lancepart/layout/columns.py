@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from lancepart.format.names import LEAF_ID
 from lancepart.layout.metadata import map_children, without_ids
 from lancepart.model.schema import COMMENT, FIELD_ID, field_id
-from lancepart.storage.leafdata import BLOBS_AS_BYTES
+from lancepart.storage.leaf_data import BLOBS_AS_BYTES
 
 if TYPE_CHECKING:
     from lancepart.layout.matching import Matching
@@ -94,8 +94,8 @@ def to_table_columns(batch: Any, schema: Any, matching: Matching) -> Any:
         name = matching.names.get(number) if number is not None else None
         target = without_ids(field)
         if name is None:
-            held = matching.constants.get(number) if number is not None else None
-            arrays.append(constant(held, target.type, batch.num_rows))
+            value = matching.constants.get(number) if number is not None else None
+            arrays.append(constant(value, target.type, batch.num_rows))
             continue
         array = batch.column(batch.schema.get_field_index(name))
         arrays.append(converted(array, target.type))

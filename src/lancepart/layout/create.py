@@ -14,7 +14,7 @@ from lancepart.errors import (
     TableAlreadyExistsError,
 )
 from lancepart.format.names import FORMAT, LAST_FIELD, OWN, READ_VERSION, partition_column
-from lancepart.layout.fieldids import highest_field_id
+from lancepart.layout.field_ids import highest_field_id
 from lancepart.layout.hive import is_hive
 from lancepart.layout.layouts import layout_of
 from lancepart.layout.metadata import (
@@ -36,8 +36,8 @@ from lancepart.model.schema import (
 from lancepart.model.spec import PartitionField, PartitionSpec, evolve
 from lancepart.storage import occupied
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.places import refuse_file, refuse_plain
-from lancepart.storage.rows import NAMESPACE, Change, Row, now
+from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, now
+from lancepart.storage.root_contents import refuse_file, refuse_plain
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError
 

@@ -25,8 +25,8 @@ def draft_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: T
     plain = leaves.manifest_leaves(snapshot, spec, rows, replace(metadata, transactions=WEAK))
     if metadata.transactions == WEAK:
         return plain
-    told = [_column(rows, name) for name in (READ_VERSION.name, READ_BRANCH.name, READ_TAG.name)]
-    return tuple(_pointed(snapshot, leaf, *what) for leaf, *what in zip(plain, *told, strict=True))
+    pointers = [_column(rows, name) for name in (READ_VERSION.name, READ_BRANCH.name, READ_TAG.name)]
+    return tuple(_pointed(snapshot, leaf, *what) for leaf, *what in zip(plain, *pointers, strict=True))
 
 
 def _column(rows: Any, name: str) -> list[Any]:

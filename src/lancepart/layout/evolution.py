@@ -82,12 +82,12 @@ def comment_column(metadata: TableMetadata, name: str, comment: str | None) -> T
     """The definition with a comment on a column, or without one."""
     index = _index(metadata, name)
     field = metadata.schema.field(index)
-    told = {key: value for key, value in field.metadata.items() if key != COMMENT.encode()}
+    annotations = {key: value for key, value in field.metadata.items() if key != COMMENT.encode()}
     if comment:
-        told[COMMENT.encode()] = comment.encode()
-    if told == field.metadata:
+        annotations[COMMENT.encode()] = comment.encode()
+    if annotations == field.metadata:
         return metadata
-    return metadata.changed(schema=metadata.schema.set(index, field.with_metadata(told)))
+    return metadata.changed(schema=metadata.schema.set(index, field.with_metadata(annotations)))
 
 
 def widens(given: Any, wanted: Any) -> bool:

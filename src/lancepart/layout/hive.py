@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, InvalidTableStateError, LanceNamespaceError
 from lancepart.layout.metadata import HIVE, WEAK, TableMetadata, as_stored, without_ids
-from lancepart.model import hivepath
-from lancepart.model.arrowjson import dump_schema, parse_schema
-from lancepart.model.hivefunctions import FloorBucket, FloorTruncate, Hash, Unknown
+from lancepart.model import hive_path
+from lancepart.model.arrow_json import dump_schema, parse_schema
+from lancepart.model.hive_functions import FloorBucket, FloorTruncate, Hash, Unknown
 from lancepart.model.schema import assign_field_ids, check_column_names, field_id, max_field_id
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Year
@@ -104,7 +104,7 @@ class HiveColumn:
         """Refuse a column whose type the function is not defined for."""
         plain, types = logical_type(kind), pa.types
         fits = {
-            "identity": hivepath.stringifies(kind),
+            "identity": hive_path.stringifies(kind),
             "hour": types.is_timestamp(plain) or types.is_time(plain),
             "hash": True,
         }.get(self.function)

@@ -9,14 +9,14 @@ from lancepart.errors import InvalidTableStateError, UnsupportedOperationError
 from lancepart.format.names import READ_VERSION, partition_column
 from lancepart.layout import leaves
 from lancepart.layout.draft import draft_leaves, refuse_unpinned
-from lancepart.layout.hivetree import TreeSnapshot, tree_leaves
+from lancepart.layout.hive_tree import TreeSnapshot, tree_leaves
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import DRAFT, HIVE, MANIFEST, STRONG, TableMetadata, is_draft, read_metadata
 from lancepart.model.spec import PartitionSpec
-from lancepart.model.typenames import holds_exactly, kind_of
+from lancepart.model.type_names import holds_exactly, kind_of
 from lancepart.model.values import logical_type
-from lancepart.storage.leafdata import LeafShape
+from lancepart.storage.leaf_data import LeafShape
 from lancepart.storage.snapshot import Snapshot
 
 

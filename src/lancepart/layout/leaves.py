@@ -22,7 +22,7 @@ from lancepart.format.records import Stats, leaf_facts, told_rows
 from lancepart.format.rows import parse_metadata
 from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.layout.versions import newer_versions, read_versions
-from lancepart.model.keys import value_keys, value_texts
+from lancepart.model.partition_keys import value_keys, value_texts
 from lancepart.model.quoting import quote_identifier
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage.snapshot import Snapshot
@@ -68,7 +68,7 @@ def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, wh
 
 def manifest_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
     """Rows of the current layout as leaves, each at the version that its ``table_version`` rows name."""
-    facts = [leaf_facts(told) for told in _details(rows)]
+    facts = [leaf_facts(entry) for entry in _details(rows)]
     versions = read_versions(snapshot, rows, facts) if metadata.transactions == STRONG else {}
     columns = [rows.column(name) for name in names_of(spec)]
     keys = list(zip(*map(value_keys, columns), strict=True)) if columns else [()] * rows.num_rows
@@ -107,7 +107,7 @@ def _details(rows: Any) -> list[Mapping[str, Any]]:
         found = json.loads(f"[{','.join(text or '{}' for text in texts)}]")
     except ValueError:
         found = []
-    if len(found) == len(texts) and all(isinstance(told, dict) for told in found):
+    if len(found) == len(texts) and all(isinstance(entry, dict) for entry in found):
         return found
     ids = rows.column("object_id").to_pylist()
     return [parse_metadata(key, text) or {} for key, text in zip(ids, texts, strict=True)]
@@ -115,7 +115,7 @@ def _details(rows: Any) -> list[Mapping[str, Any]]:
 
 def is_current(snapshot: Snapshot, rows: Any) -> bool:
     """Whether the rows of leaves speak of the newest version of each: no ``table_version`` row is ahead of them."""
-    numbers = [leaf_facts(told)[0] for told in _details(rows)]
+    numbers = [leaf_facts(entry)[0] for entry in _details(rows)]
     return not newer_versions(snapshot, dict(zip(rows.column("object_id").to_pylist(), numbers, strict=True)))
 
 

@@ -16,7 +16,7 @@ from lancepart.layout.evolution import widens
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.schema import field_id
 from lancepart.model.values import logical_type
-from lancepart.storage.leafdata import LeafShape
+from lancepart.storage.leaf_data import LeafShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +34,13 @@ class Matching:
         A leaf that is not consistent with the table is an error that names it.
         """
         keyed = _keyed(shape.schema, leaf)
-        loose = [
+        unkeyed = [
             (field, number)
             for field, number in zip(shape.schema, shape.native_ids, strict=True)
             if leaf_field_id(field) is None
         ]
-        native = bool(loose) and leaf_field_id(shape.schema.field(0)) is None
-        found = _Foreign(metadata, keyed, loose, native=native, leaf=leaf).matched()
+        native = bool(unkeyed) and leaf_field_id(shape.schema.field(0)) is None
+        found = _Foreign(metadata, keyed, unkeyed, native=native, leaf=leaf).matched()
         names = {**{number: field.name for number, field in keyed.items()}, **found}
         made = cls(names=names, types={number: shape.schema.field(name).type for number, name in names.items()})
         made._check(metadata, leaf, native=native)
@@ -138,19 +138,19 @@ class _Foreign:
         self,
         metadata: TableMetadata,
         taken: Mapping[int, Any],
-        loose: Sequence[tuple[Any, int]],
+        unkeyed: Sequence[tuple[Any, int]],
         *,
         native: bool,
         leaf: str,
     ) -> None:
-        self.columns, self.leaf, self.loose, self.native = metadata.columns, leaf, loose, native
+        self.columns, self.leaf, self.unkeyed, self.native = metadata.columns, leaf, unkeyed, native
         self.taken = set(taken)
         self.ids = _ids_by_name(metadata)
 
     def matched(self) -> dict[int, str]:
         """The names of the leaf's columns by the table's field ids."""
-        exact = {number: field for field, number in self.loose if self.native and number in self._named(field)}
-        rest = [(field, number) for field, number in self.loose if exact.get(number) is not field]
+        exact = {number: field for field, number in self.unkeyed if self.native and number in self._named(field)}
+        rest = [(field, number) for field, number in self.unkeyed if exact.get(number) is not field]
         agreed = {number: field.name for number, field in exact.items() if number in self.columns}
         left = self.columns.keys() - agreed.keys() - self.taken
         by_name, unknown = self._by_name(rest, left)
@@ -174,12 +174,12 @@ class _Foreign:
         found: dict[int, str] = {}
         unknown = []
         for field, _ in rest:
-            held = [number for number in self._named(field) if number not in self.taken]
-            if len(held) > 1:
+            candidates = [number for number in self._named(field) if number not in self.taken]
+            if len(candidates) > 1:
                 raise self._unclear(field.name)
             if not self._named(field):
                 unknown.append(field.name)
-            found |= {number: field.name for number in held if number in left}
+            found |= {number: field.name for number in candidates if number in left}
         return found, unknown
 
     def _could_be(self, found: Mapping[int, str]) -> bool:
@@ -188,7 +188,7 @@ class _Foreign:
         return all(number > max(mine, default=-1) for number in self.columns.keys() - mine)
 
     def _fit(self, found: Mapping[int, str]) -> bool:
-        types = {field.name: field.type for field, _ in self.loose}
+        types = {field.name: field.type for field, _ in self.unkeyed}
         return all(is_consistent(types[name], self.columns[number]) for number, name in found.items())
 
     def _unclear(self, name: str) -> InvalidTableStateError:

@@ -17,18 +17,18 @@ from lancepart.errors import (
 )
 from lancepart.layout import create, hive
 from lancepart.layout.hive import HiveColumn
-from lancepart.layout.hivetree import TreeManifest, is_bare_tree, namespace_properties
+from lancepart.layout.hive_tree import TreeManifest, is_bare_tree, namespace_properties
 from lancepart.layout.metadata import as_stored, is_partitioned
 from lancepart.model.ids import check_path, object_id
 from lancepart.model.partition_by import named_column, parse_partition_by, spread
 from lancepart.model.schema import assign_field_ids, check_column_names, refuse_empty_names
 from lancepart.model.spec import PartitionField
-from lancepart.model.sqltext import arguments, closing, tokens
+from lancepart.model.sql_text import arguments, closing, tokens
 from lancepart.model.suggest import near
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.places import missing, refuse_file, refuse_plain
+from lancepart.storage.manifest_rows import NAMESPACE
 from lancepart.storage.root import Root
-from lancepart.storage.rows import NAMESPACE
+from lancepart.storage.root_contents import missing, refuse_file, refuse_plain
 from lancepart.storage.snapshot import Snapshot
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancepart.commit.rows import last_numbers
+from lancepart.commit.manifest_changes import last_numbers
 from lancepart.errors import InvalidInputError, TableVersionNotFoundError, UnsupportedOperationError
 from lancepart.format.names import TABLE_VERSION, version_id
 from lancepart.format.records import VersionRecord
@@ -23,7 +23,7 @@ from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.layout.versions import existing_numbers
 from lancepart.plan import planner
-from lancepart.storage import history, leafdata
+from lancepart.storage import history, leaf_data
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
@@ -225,12 +225,12 @@ def _counted(root: Root, location: str, step: Step, record: VersionRecord) -> St
         if newer is None:
             continue
         if older is None:
-            added += leafdata.measure(leafdata.open_leaf(root, location, newer))[0]
+            added += leaf_data.measure(leaf_data.open_leaf(root, location, newer))[0]
             continue
-        found = leafdata.difference(root, location, older, newer)
+        found = leaf_data.difference(root, location, older, newer)
         added += sum(int(item.num_rows) for item in found.added) + sum(map(len, found.restored.values()))
-        before = leafdata.open_leaf(root, location, older)
-        deleted += sum(len(leafdata.live_offsets(before, number)) for number in found.removed)
+        before = leaf_data.open_leaf(root, location, older)
+        deleted += sum(len(leaf_data.live_offsets(before, number)) for number in found.removed)
         deleted += sum(map(len, found.deleted.values()))
     return replace(step, added=added, deleted=deleted)
 
@@ -269,27 +269,27 @@ def _move(
         return
     if newer is None:
         if deletes:
-            last = leafdata.open_leaf(root, location, older)
+            last = leaf_data.open_leaf(root, location, older)
             yield from _shown(leaf, last, last.to_batches(**AS_BYTES), schema, DELETE)
         return
-    after = leafdata.open_leaf(root, location, newer)
+    after = leaf_data.open_leaf(root, location, newer)
     if older is None:
         yield from _shown(leaf, after, after.to_batches(**AS_BYTES), schema, INSERT)
         return
-    found = leafdata.difference(root, location, older, newer)
+    found = leaf_data.difference(root, location, older, newer)
     if found.added:
-        yield from _shown(leaf, after, leafdata.rows_of(after, found.added), schema, INSERT)
+        yield from _shown(leaf, after, leaf_data.rows_of(after, found.added), schema, INSERT)
     if found.restored:
-        yield from _shown(leaf, after, leafdata.rows_at(after, found.restored), schema, INSERT)
+        yield from _shown(leaf, after, leaf_data.rows_at(after, found.restored), schema, INSERT)
     if not deletes:
         return
-    before = leafdata.open_leaf(root, location, older)
-    gone = dict(found.deleted) | {number: leafdata.live_offsets(before, number) for number in found.removed}
+    before = leaf_data.open_leaf(root, location, older)
+    gone = dict(found.deleted) | {number: leaf_data.live_offsets(before, number) for number in found.removed}
     if gone:
-        yield from _shown(leaf, before, leafdata.rows_at(before, gone), schema, DELETE)
+        yield from _shown(leaf, before, leaf_data.rows_at(before, gone), schema, DELETE)
 
 
 def _shown(leaf: LeafChanges, handle: Any, batches: Any, schema: Any, kind: str) -> Iterator[tuple[str, Any]]:
-    matching = Matching.of(leafdata.shape_of(handle), leaf.metadata, leaf.object_id)
+    matching = Matching.of(leaf_data.shape_of(handle), leaf.metadata, leaf.object_id)
     for batch in batches:
         yield kind, to_table_columns(batch, schema, matching)

@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lancepart.commit import rows, writers
+from lancepart.commit import manifest_changes, writers
 from lancepart.commit.floors import highest
-from lancepart.commit.once import is_key
+from lancepart.commit.idempotency import is_key
 from lancepart.errors import InvalidInputError, TableVersionNotFoundError, UnsupportedOperationError
 from lancepart.format.names import OLDEST, TABLE_VERSION, split_version_id, version_id
 from lancepart.layout import create
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import STRONG, TableMetadata
-from lancepart.maintain.collecting import Collecting
+from lancepart.maintain.collector_run import Collecting
 from lancepart.maintain.kept import leaves_at
-from lancepart.maintain.upkeep import Report
+from lancepart.maintain.leaf_maintenance import MaintenanceResult
 from lancepart.plan import planner
 from lancepart.storage import history
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import NAME, Manifest
-from lancepart.storage.rows import Change
+from lancepart.storage.manifest_rows import Change
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import storage_errors
 
@@ -49,14 +49,14 @@ def expire(
     safe_age: timedelta = SAFE_AGE,
     spark: Any = None,
     progress: bool = True,
-) -> Report:
+) -> MaintenanceResult:
     """Forget old snapshots, and remove the versions and files of leaves that no kept one needs.
 
     Snapshots younger than ``safe_age`` stay whatever is asked: writers that began then still find conflicts by them.
     """
     moment(older_than)
 
-    def run() -> Report:
+    def run() -> MaintenanceResult:
         _strong(manifest)
         now = _clock(manifest)
         cutoff = min(moment(older_than, now), now - safe_age)
@@ -65,14 +65,14 @@ def expire(
     return _beside_others(run)
 
 
-def _expire(manifest: Manifest, bounds: Bounds, *, spark: Any, progress: bool) -> Report:
+def _expire(manifest: Manifest, bounds: Bounds, *, spark: Any, progress: bool) -> MaintenanceResult:
     metadata, cutoff = _strong(manifest), bounds.cutoff
-    oldest = _oldest_kept(manifest, bounds.latest, cutoff, rows.oldest(manifest.snapshot(), metadata))
+    oldest = _oldest_kept(manifest, bounds.latest, cutoff, manifest_changes.oldest(manifest.snapshot(), metadata))
     dropped = _drop_rows(manifest, oldest, metadata, bounds.given_up)
     run = Collecting(manifest=manifest, metadata=metadata, oldest=oldest, cutoff=cutoff, spark=spark, progress=progress)
     found = run.protect(run.look())
     doomed = _clean(manifest, oldest)
-    return run.remove(found, Report(action="expire", changed=doomed + dropped))
+    return run.remove(found, MaintenanceResult(action="expire", changed=doomed + dropped))
 
 
 def _clean(manifest: Manifest, oldest: int) -> int:
@@ -93,7 +93,7 @@ def remove_orphans(
     dry_run: bool = False,
     spark: Any = None,
     progress: bool = True,
-) -> Report:
+) -> MaintenanceResult:
     """Remove what writers that failed left behind: directories and files that no kept snapshot names.
 
     A dry run writes nothing, not even to ask the store for the time: it takes this machine's.
@@ -105,16 +105,18 @@ def remove_orphans(
     return _beside_others(lambda: _remove_orphans(manifest, cutoff, dry_run=dry_run, spark=spark, progress=progress))
 
 
-def _remove_orphans(manifest: Manifest, cutoff: datetime, *, dry_run: bool, spark: Any, progress: bool) -> Report:
+def _remove_orphans(
+    manifest: Manifest, cutoff: datetime, *, dry_run: bool, spark: Any, progress: bool
+) -> MaintenanceResult:
     metadata = _strong(manifest)
-    marked = rows.oldest(manifest.snapshot(), metadata)
+    marked = manifest_changes.oldest(manifest.snapshot(), metadata)
     oldest = next(number for number in history.versions(manifest) if number >= marked)
     run = Collecting(manifest=manifest, metadata=metadata, oldest=oldest, cutoff=cutoff, spark=spark, progress=progress)
-    found, report = run.look(unnamed=True), Report(action="remove_orphans")
+    found, report = run.look(unnamed=True), MaintenanceResult(action="remove_orphans")
     return run.counted(found, report) if dry_run else run.remove(run.protect(found), report)
 
 
-def _beside_others(run: Callable[[], Report]) -> Report:
+def _beside_others(run: Callable[[], MaintenanceResult]) -> MaintenanceResult:
     """Begin again if another collector forgets a snapshot that this one is looking at."""
     for _ in range(_TRIES):
         try:
@@ -183,12 +185,12 @@ def _drop_rows(manifest: Manifest, oldest: int, metadata: TableMetadata, given_u
         now = {leaf.object_id: leaf for leaf in planner.plan(snapshot, create.load(manifest, snapshot), None).leaves}
         empty = [key for key, leaf in now.items() if _is_empty(leaf) and then.get(key) == leaf]
         old = [*_old_versions(snapshot, then, now), *empty]
-        floored = snapshot.rows([rows.fence_id(metadata), *empty]) if empty else {}
+        floored = snapshot.rows([manifest_changes.fence_id(metadata), *empty]) if empty else {}
         mark = highest(row.metadata for row in floored.values())
-        if first < oldest and rows.oldest(snapshot, metadata) < oldest:
+        if first < oldest and manifest_changes.oldest(snapshot, metadata) < oldest:
             mark = {**mark, OLDEST: oldest}
         change = Change(deletes=(*old, *snapshot.rows(given_up)))
-        return (rows.with_mark(change, snapshot, metadata, mark) if mark else change), len(old)
+        return (manifest_changes.with_mark(change, snapshot, metadata, mark) if mark else change), len(old)
 
     return manifest.transact(plan)
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from lancepart.commit.once import is_key
+from lancepart.commit.idempotency import is_key
 from lancepart.format.names import CHANGE, READ_VERSION
 from lancepart.format.records import VersionRecord, signature_of
 from lancepart.layout import create
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import STRONG, TableMetadata, is_draft
 from lancepart.plan import planner
-from lancepart.storage import history, leafdata, refs
+from lancepart.storage import history, leaf_data, refs
 from lancepart.storage.history import VersionInfo
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.rows import TABLE_VERSION
+from lancepart.storage.manifest_rows import TABLE_VERSION
 from lancepart.storage.translate import MissingError, UnreadableError
 
 _PARTITIONS = pa.schema(
@@ -127,12 +127,12 @@ class Inspect:
             opened = self._opened(leaf)
         except UnreadableError:
             return None, None, None
-        return (0, 0, 0) if opened is None else leafdata.measure(opened)
+        return (0, 0, 0) if opened is None else leaf_data.measure(opened)
 
     def _opened(self, leaf: Leaf) -> Any:
         """A leaf at its version; ``None`` for one that a client of the catalog has only declared."""
         try:
-            return leafdata.open_leaf(self._manifest.root, leaf.location, leaf.read_version)
+            return leaf_data.open_leaf(self._manifest.root, leaf.location, leaf.read_version)
         except MissingError:
             if refs.is_declared(self._manifest.root, leaf.location):
                 return None
@@ -161,7 +161,7 @@ class Inspect:
             handle = self._opened(leaf)
         except UnreadableError as error:
             return str(error)
-        gone = [] if handle is None else leafdata.missing_files(self._manifest.root, leaf.location, handle)
+        gone = [] if handle is None else leaf_data.missing_files(self._manifest.root, leaf.location, handle)
         return f"{len(gone)} files are gone: {', '.join(gone[:_NAMED])}" if gone else None
 
     def specs(self) -> pa.Table:
@@ -247,13 +247,13 @@ class Inspect:
             ]
         return pa.Table.from_pylist(rows, schema=_INDICES)
 
-    def strays(self) -> pa.Table:
+    def unpublished_commits(self) -> pa.Table:
         """Leaves to whose main branch someone committed by hand: with strong transactions no reader sees that."""
         metadata, leaves = self._loaded()
         rows = []
         for leaf in leaves if metadata.transactions == STRONG else ():
             try:
-                handle = leafdata.open_leaf(self._manifest.root, leaf.location, None)
+                handle = leaf_data.open_leaf(self._manifest.root, leaf.location, None)
             except UnreadableError:
                 continue
             if handle.version > self._newest_on_main(leaf):
@@ -267,6 +267,10 @@ class Inspect:
                     }
                 )
         return pa.Table.from_pylist(rows, schema=_STRAYS)
+
+    def strays(self) -> pa.Table:
+        """The older name of ``unpublished_commits``."""
+        return self.unpublished_commits()
 
     def _newest_on_main(self, leaf: Leaf) -> int:
         """The last version of a leaf's main branch that a commit named; the first one makes the leaf."""

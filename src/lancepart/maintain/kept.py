@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from lancepart.commit.once import is_key
+from lancepart.commit.idempotency import is_key
 from lancepart.format.names import READ_VERSION, TABLE, TABLE_VERSION, split_version_id
 from lancepart.format.records import VersionRecord
 from lancepart.format.rows import Row
@@ -82,23 +82,23 @@ def kept(manifest: Manifest, oldest: int) -> Kept:
     for leaf in (*now, *then, *tagged, *_of_draft(manifest, oldest, snapshot.version)):
         found.add(leaf)
     found.owners = {leaf.location: leaf.object_id for leaf in now}
-    places: dict[str, set[str]] = defaultdict(set)
+    locations: dict[str, set[str]] = defaultdict(set)
     for leaf in (*now, *then, *tagged):
-        places[leaf.object_id].add(leaf.location)
+        locations[leaf.object_id].add(leaf.location)
     numbers = {**_over(history.at(manifest, oldest)), **{leaf.object_id: leaf.number for leaf in then}}
     removed: set[str] = set()
     for record in _recorded(snapshot):
         versions = {record.read_version or 0, *(version for pair in record.moved for version in pair)}
         if record.number < numbers.get(record.leaf, 0):
             continue
-        if record.leaf not in places:
+        if record.leaf not in locations:
             removed.add(record.leaf)
         elif record.location is not None:
             found.versions[record.location] |= versions
         else:
-            single = len(places[record.leaf]) == 1
-            for place in places[record.leaf]:
-                (found.versions if single else found.perhaps)[place] |= versions
+            single = len(locations[record.leaf]) == 1
+            for location in locations[record.leaf]:
+                (found.versions if single else found.perhaps)[location] |= versions
     for leaf in _removed(manifest, removed, oldest, snapshot.version):
         found.add(leaf)
     return found

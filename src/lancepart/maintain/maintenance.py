@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from lancepart.maintain import collect, upkeep
-from lancepart.maintain.upkeep import Report
+from lancepart.maintain import collect, leaf_maintenance
+from lancepart.maintain.leaf_maintenance import MaintenanceResult
 from lancepart.storage.manifest import Manifest
 
 
@@ -19,21 +19,25 @@ class Maintenance:
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
 
-    def compact(self, *, target_rows: int = upkeep.TARGET_ROWS, spark: Any = None, progress: bool = True) -> Report:
+    def compact(
+        self, *, target_rows: int = leaf_maintenance.TARGET_ROWS, spark: Any = None, progress: bool = True
+    ) -> MaintenanceResult:
         """Put small fragments together and drop deleted rows; indices are built anew where rows moved."""
-        return upkeep.compact(self._manifest, target_rows=target_rows, spark=spark, progress=progress)
+        return leaf_maintenance.compact(self._manifest, target_rows=target_rows, spark=spark, progress=progress)
 
-    def rewrite(self, where: str | None = None, *, spark: Any = None, progress: bool = True) -> Report:
+    def rewrite(self, where: str | None = None, *, spark: Any = None, progress: bool = True) -> MaintenanceResult:
         """Move rows that older specs placed into the partitions of the newest."""
-        return upkeep.rewrite(self._manifest, where, spark=spark, progress=progress)
+        return leaf_maintenance.rewrite(self._manifest, where, spark=spark, progress=progress)
 
-    def expire(self, older_than: timedelta | datetime, *, spark: Any = None, progress: bool = True) -> Report:
+    def expire(
+        self, older_than: timedelta | datetime, *, spark: Any = None, progress: bool = True
+    ) -> MaintenanceResult:
         """Forget snapshots older than that, and remove what no kept one needs; the last hour always stays."""
         return collect.expire(self._manifest, older_than, spark=spark, progress=progress)
 
     def remove_orphans(
         self, older_than: timedelta | datetime, dry_run: bool = False, *, spark: Any = None, progress: bool = True
-    ) -> Report:
+    ) -> MaintenanceResult:
         """Remove files that failed writers left; ``older_than`` must be longer than the longest write."""
         return collect.remove_orphans(self._manifest, older_than, dry_run=dry_run, spark=spark, progress=progress)
 
@@ -46,10 +50,12 @@ class Maintenance:
         spark: Any = None,
         progress: bool = True,
         **params: Any,
-    ) -> Report:
+    ) -> MaintenanceResult:
         """Build an index in every leaf."""
-        return upkeep.create_index(self._manifest, column, kind, name=name, spark=spark, progress=progress, **params)
+        return leaf_maintenance.create_index(
+            self._manifest, column, kind, name=name, spark=spark, progress=progress, **params
+        )
 
     def rollback(self, version: Any) -> int | None:
         """Bring back the rows of an older snapshot, as a new one."""
-        return upkeep.rollback(self._manifest, version)
+        return leaf_maintenance.rollback(self._manifest, version)

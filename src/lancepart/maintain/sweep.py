@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lancepart.errors import LanceNamespaceError
-from lancepart.storage import leaffiles
+from lancepart.storage import leaf_files
 from lancepart.storage.files import FileInfo, Files
-from lancepart.storage.leaffiles import Kind, LeafFile
+from lancepart.storage.leaf_files import Kind, LeafFile
 from lancepart.storage.root import Root
 
 BLOBS_FIRST = timedelta(days=7)
@@ -84,7 +84,7 @@ class Removed:
 
 def look(task: Looking) -> Found:
     """Find the garbage of a directory; one whose kept versions can't all be opened has none."""
-    seen = [(info, leaffiles.parse(info.path[len(task.top) + 1 :])) for info in Files(task.root).walk(task.top)]
+    seen = [(info, leaf_files.parse(info.path[len(task.top) + 1 :])) for info in Files(task.root).walk(task.top)]
     unknown = tuple(info.path for info, file in seen if file is None)
     known = [(info, file) for info, file in seen if file is not None]
     if not task.members:
@@ -94,19 +94,19 @@ def look(task: Looking) -> Found:
     except (LanceNamespaceError, OSError, ValueError) as error:
         return Found(top=task.top, unknown=unknown, broken=str(error))
     named = {_prefix(task.top, member.location) for member in task.members} | {""}
-    loose = [
+    unreferenced = [
         (info, file)
         for info, file in known
         if file.member in named and file.key not in live and file.kind not in _NEVER
     ]
-    return Found(top=task.top, garbage=_old(loose, task.cutoff), unknown=unknown)
+    return Found(top=task.top, garbage=_old(unreferenced, task.cutoff), unknown=unknown)
 
 
 def _unnamed(task: Looking, known: Sequence[tuple[FileInfo, LeafFile]], unknown: tuple[str, ...]) -> Found:
     """A directory that no kept snapshot names goes as a whole: all its files are known, and all of them are old."""
-    held = [info.path for info, file in known if file.kind is Kind.REFERENCE]
-    if unknown or held:
-        return Found(top=task.top, unknown=(*unknown, *held))
+    references = [info.path for info, file in known if file.kind is Kind.REFERENCE]
+    if unknown or references:
+        return Found(top=task.top, unknown=(*unknown, *references))
     garbage = _old(known, task.cutoff)
     return Found(top=task.top, garbage=garbage if len(garbage) == len(known) else ())
 
@@ -127,13 +127,13 @@ def _live(task: Looking, files: Sequence[LeafFile]) -> set[str]:
     for prefix, versions in present.items():
         wanted[prefix] |= {None} if prefix in wanted or not prefix else versions
     if present[""] and any(file.kind is Kind.REFERENCE and file.key.startswith("_refs/tags/") for file in files):
-        for branch, version in leaffiles.tagged(task.root, task.top):
+        for branch, version in leaf_files.tagged(task.root, task.top):
             wanted[f"tree/{branch}/" if branch else ""].add(version)
     return {
         key
         for prefix, versions in wanted.items()
         for version in versions
-        for key in leaffiles.needed(task.root, f"{task.top}/{prefix}".rstrip("/"), version)
+        for key in leaf_files.needed(task.root, f"{task.top}/{prefix}".rstrip("/"), version)
     }
 
 
@@ -166,7 +166,7 @@ def remove(task: Removing) -> Removed:
             key
             for member in task.newer
             for version in (*member.versions, None)
-            for key in leaffiles.needed(task.root, member.location, version)
+            for key in leaf_files.needed(task.root, member.location, version)
         }
     except (LanceNamespaceError, OSError, ValueError) as error:
         return Removed(broken=str(error))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lancepart.commit import rows
+from lancepart.commit import manifest_changes
 from lancepart.errors import TableVersionNotFoundError
 from lancepart.layout import create
 from lancepart.layout.layouts import refuse_past
@@ -25,7 +25,7 @@ class Tags:
         history.create_tag(self._manifest, name, version)
         snapshot = self._manifest.snapshot()
         protected = others & self._names_of(version)
-        if not protected and version < rows.oldest(snapshot, create.load(self._manifest, snapshot)):
+        if not protected and version < manifest_changes.oldest(snapshot, create.load(self._manifest, snapshot)):
             history.delete_tag(self._manifest, name)
             raise TableVersionNotFoundError(f"snapshot {version} is expiring")
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from lancepart.layout import create, opening
-from lancepart.layout.hivetree import TreeManifest
+from lancepart.layout.hive_tree import TreeManifest
 from lancepart.layout.metadata import DRAFT
-from lancepart.maintain import upgradedraft, upgradehive
+from lancepart.maintain import upgrade_draft, upgrade_hive
 from lancepart.model.ids import check_path
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
@@ -22,13 +22,13 @@ def upgrade(root: Root, namespace: Sequence[str] = (), *, spark: Any = None, rem
     path = check_path(namespace, what="namespace", root_allowed=True)
     found = opening.find(root, path)
     if isinstance(found, TreeManifest):
-        manifest = upgradehive.upgrade(found, spark=spark)
+        manifest = upgrade_hive.upgrade(found, spark=spark)
     else:
         manifest = found
         if create.load(found, found.snapshot()).layout == DRAFT:
-            upgradedraft.upgrade(found, spark=spark)
-    upgradedraft.settle(manifest)
-    upgradehive.tidy(manifest)
+            upgrade_draft.upgrade(found, spark=spark)
+    upgrade_draft.settle(manifest)
+    upgrade_hive.tidy(manifest)
     if remove_old:
-        upgradehive.remove_old(root, path)
+        upgrade_hive.remove_old(root, path)
     return manifest

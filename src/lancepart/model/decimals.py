@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
-from lancepart.model.filtertext import Atom
+from lancepart.model.filter_text import Atom
 from lancepart.model.quoting import quote_identifier
-from lancepart.model.sqltext import Token
+from lancepart.model.sql_text import Token
 
 _DIGITS = 38
 _EXACT = Context(prec=200)
@@ -66,7 +66,7 @@ def _spelled(own: Sequence[Token]) -> Iterator[Replacement]:
 def _compared(own: Sequence[Token], names: dict[str, Any]) -> Replacement | None:
     """A column beside one number, both in the column's own type; None for anything else.
 
-    >>> from lancepart.model.sqltext import tokens
+    >>> from lancepart.model.sql_text import tokens
     >>> _compared(tokens("price < 1.239"), {"price": pa.decimal128(5, 2)})[2]
     "`price` <= arrow_cast('1.23', 'Decimal128(5, 2)')"
     """

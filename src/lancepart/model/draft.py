@@ -10,7 +10,7 @@ from typing import Any
 from lancepart.errors import InvalidInputError
 from lancepart.model.schema import dumps
 from lancepart.model.spec import PartitionField, PartitionSpec
-from lancepart.model.sqltext import tokens
+from lancepart.model.sql_text import tokens
 from lancepart.model.transforms import (
     Bucket,
     Day,
@@ -22,7 +22,7 @@ from lancepart.model.transforms import (
     Year,
     is_numeric_truncate,
 )
-from lancepart.model.typenames import kind_of
+from lancepart.model.type_names import kind_of
 from lancepart.model.values import logical_type
 
 _PARTS: dict[str, Transform] = {"year": Year(), "month": Month(), "day": Day(), "hour": Hour()}

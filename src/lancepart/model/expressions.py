@@ -17,8 +17,8 @@ from datafusion import SessionConfig, SessionContext
 from lancepart.errors import InvalidInputError, UnsupportedOperationError, reraise_interrupt
 from lancepart.model.allowed import ALLOWED, MOST_CHARACTERS, MOST_PADDED, MOST_TOKENS, OPERATORS, PADDING, PAGE
 from lancepart.model.functions import FUNCTIONS, bind_functions, expression_type, register_functions
-from lancepart.model.sqltext import Token, tokens
-from lancepart.model.typenames import kind_of
+from lancepart.model.sql_text import Token, tokens
+from lancepart.model.type_names import kind_of
 from lancepart.model.values import canonical, decoded, logical_type
 
 _LOCK = Lock()

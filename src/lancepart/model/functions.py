@@ -11,7 +11,7 @@ from datafusion import udf
 
 from lancepart.errors import InvalidInputError
 from lancepart.model import hashing
-from lancepart.model.sqltext import Token, arguments, closing, tokens
+from lancepart.model.sql_text import Token, arguments, closing, tokens
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "murmur3": lambda array: hashing.murmur3(array).cast(pa.int64()),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.errors import InvalidInputError
-from lancepart.model.sqltext import tokens
+from lancepart.model.sql_text import tokens
 
 
 def path_of(name: Any, schema: Any) -> tuple[str, ...] | None:

@@ -12,13 +12,13 @@ import pyarrow as pa
 from datafusion import SessionContext
 
 from lancepart.errors import InvalidInputError, reraise_interrupt
-from lancepart.model import filtertext
+from lancepart.model import filter_text
 from lancepart.model.decimals import Replacement, decimal_names, exact_numbers
+from lancepart.model.filter_text import Atom, Chain, Negation, Node, TooDeepError
 from lancepart.model.filtering import session_config
-from lancepart.model.filtertext import Atom, Chain, Negation, Node, TooDeepError
-from lancepart.model.parsetree import from_plan
+from lancepart.model.parse_tree import from_plan
 from lancepart.model.predicate import Predicate, all_of, any_of, nesting_of, none_of
-from lancepart.model.sqltext import Token, tokens
+from lancepart.model.sql_text import Token, tokens
 from lancepart.model.suggest import near
 from lancepart.model.terms import FUNCTION_NAMES, bind_terms
 
@@ -65,7 +65,7 @@ class _Reader:
             return self._read(self._sql)
         try:
             found = tokens(self._sql)
-            shape = filtertext.tree(found)
+            shape = filter_text.tree(found)
         except InvalidInputError as error:
             deep = isinstance(error, TooDeepError) or nesting_of(self._sql) > _SHALLOW
             if deep or len(self._sql) > _SHORT_TEXT:

@@ -12,7 +12,7 @@ from lancepart.errors import InvalidInputError
 from lancepart.model.expressions import Expression, referenced_columns
 from lancepart.model.schema import field_id, source_by_id
 from lancepart.model.spec import PartitionField, unused_id
-from lancepart.model.sqltext import Token, arguments, closing, tokens
+from lancepart.model.sql_text import Token, arguments, closing, tokens
 from lancepart.model.suggest import near
 from lancepart.model.transforms import (
     TRANSFORMS,

@@ -13,7 +13,7 @@ from lance_namespace_urllib3_client.models.json_arrow_field import JsonArrowFiel
 from lance_namespace_urllib3_client.models.json_arrow_schema import JsonArrowSchema
 
 from lancepart.errors import InvalidInputError, InvalidTableStateError, TableSchemaValidationError
-from lancepart.model.typenames import extension_metadata, type_from_name, type_name
+from lancepart.model.type_names import extension_metadata, type_from_name, type_name
 
 FIELD_ID = "lance:field_id"
 COMMENT = "comment"

@@ -18,7 +18,7 @@ from lancepart.errors import InvalidInputError
 from lancepart.model.expressions import Expression
 from lancepart.model.schema import dumps, field_by_id, source_by_id, type_from_json, type_to_json
 from lancepart.model.transforms import MultiBucket, Transform, Truncate, is_numeric_truncate
-from lancepart.model.typenames import holds_exactly, kind_of
+from lancepart.model.type_names import holds_exactly, kind_of
 from lancepart.model.values import logical_type
 
 

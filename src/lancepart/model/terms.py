@@ -14,7 +14,7 @@ from datafusion import udf
 from lancepart.errors import InvalidInputError
 from lancepart.model.functions import expression_type
 from lancepart.model.quoting import quote_identifier
-from lancepart.model.sqltext import arguments, closing, tokens
+from lancepart.model.sql_text import arguments, closing, tokens
 from lancepart.model.transforms import TRANSFORMS, Day, Hour, Month, Transform, Year
 
 FUNCTION_NAMES = ("year", "month", "day", "hour", "bucket", "multi_bucket", "truncate")

@@ -25,7 +25,7 @@ from lancepart.model.predicate import (
     StartsWith,
 )
 from lancepart.model.widening import widening
-from lancepart.plan.preimages import preimage
+from lancepart.plan.transform_preimage import preimage
 
 Constraint = Mapping[Column, Domain]
 """What one alternative leaves possible, by column or partition function of columns; one that is not named is free."""

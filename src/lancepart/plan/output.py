@@ -12,8 +12,8 @@ from lancepart.errors import InvalidInputError, TableColumnNotFoundError
 from lancepart.model.parse import parse
 from lancepart.model.predicate import And, Predicate
 from lancepart.model.suggest import near
-from lancepart.plan.join import ANTI, FULL, INNER, LEFT, RIGHT, SEMI
-from lancepart.plan.shares import JoinKey
+from lancepart.plan.join_compatibility import JoinKey
+from lancepart.plan.join_planner import ANTI, FULL, INNER, LEFT, RIGHT, SEMI
 
 _KINDS = {
     "inner": INNER,

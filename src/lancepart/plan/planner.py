@@ -14,7 +14,7 @@ from lancepart.layout.leaves import Leaf, is_current, total_rows
 from lancepart.layout.metadata import DRAFT, HIVE, MANIFEST, STRONG, TableMetadata
 from lancepart.model.predicate import Predicate
 from lancepart.plan.prune import Pruner
-from lancepart.storage.rows import TABLE
+from lancepart.storage.manifest_rows import TABLE
 from lancepart.storage.snapshot import Snapshot
 
 _MOST_SHOWN = 20

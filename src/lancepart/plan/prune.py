@@ -14,9 +14,9 @@ from lancepart.model.predicate import Predicate
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.transforms import Identity, Truncate
 from lancepart.plan.formula import NEVER, Constraint, Every, Formula, Some, alternatives, formula
-from lancepart.plan.images import TIME_PARTS, image, source_domains, term_domain
-from lancepart.plan.leaves import Bools, Leaves
+from lancepart.plan.leaf_pruning import Bools, Leaves
 from lancepart.plan.pushdown import condition, conjunction, disjunction, quoted_column
+from lancepart.plan.transform_image import TIME_PARTS, image, source_domains, term_domain
 
 _MOST_PUSHED = 8
 

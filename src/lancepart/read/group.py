@@ -15,11 +15,11 @@ from lancepart.model.filtering import DEEP_FILTERS
 from lancepart.model.predicate import Predicate
 from lancepart.model.quoting import arrow_type_name
 from lancepart.model.terms import bind_terms
-from lancepart.plan.join import ANTI, FULL, LEFT, RIGHT, SEMI
+from lancepart.plan.join_compatibility import JoinKey
+from lancepart.plan.join_planner import ANTI, FULL, LEFT, RIGHT, SEMI
 from lancepart.plan.output import Column
-from lancepart.plan.shares import JoinKey
+from lancepart.read.hash_slices import WHOLE, HashSlice
 from lancepart.read.leaf import LeafTask, in_large_batches
-from lancepart.read.parts import WHOLE, Part
 from lancepart.read.streams import LeafSource, storage_type
 
 LEAST_MEMORY = 32 << 20
@@ -110,7 +110,7 @@ class GroupTask:
         return size_of(self.left) + size_of(self.right)
 
 
-def join_group(task: GroupTask, memory: int, part: Part = WHOLE) -> Iterator[Any]:
+def join_group(task: GroupTask, memory: int, part: HashSlice = WHOLE) -> Iterator[Any]:
     """The joined rows of a group within ``memory`` bytes: in smaller parts if need be, at last through the disk."""
     if min(size_of(task.left), size_of(task.right)) <= memory * part.of and (
         yield from _tried(task, memory, part, _IN_MEMORY)
@@ -126,7 +126,7 @@ def join_group(task: GroupTask, memory: int, part: Part = WHOLE) -> Iterator[Any
     yield from _run(task, _MORE * memory, part, _SORTED[-1])
 
 
-def _tried(task: GroupTask, memory: int, part: Part, batch_rows: int) -> Generator[Any, None, bool]:
+def _tried(task: GroupTask, memory: int, part: HashSlice, batch_rows: int) -> Generator[Any, None, bool]:
     """Rows, and whether the memory sufficed for them; if not, none was given."""
     started = False
     try:
@@ -141,7 +141,7 @@ def _tried(task: GroupTask, memory: int, part: Part, batch_rows: int) -> Generat
     return True
 
 
-def _run(task: GroupTask, memory: int, part: Part, batch_rows: int) -> Iterator[Any]:
+def _run(task: GroupTask, memory: int, part: HashSlice, batch_rows: int) -> Iterator[Any]:
     context = _context(memory, batch_rows)
     query, schema = task.query, task.query.schema
     keys = [[(getattr(key, side), key.compared) for key in query.keys] for side in ("left", "right")]

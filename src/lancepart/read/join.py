@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError
 from lancepart.layout.metadata import TableMetadata
-from lancepart.model.joinkeys import common_type
+from lancepart.model.join_keys import common_type
 from lancepart.model.parse import parse
 from lancepart.model.predicate import Predicate
 from lancepart.model.suggest import near
-from lancepart.plan import join as joins
-from lancepart.plan.join import JoinPlan, Side
+from lancepart.plan import join_planner as joins
+from lancepart.plan.join_compatibility import JoinKey
+from lancepart.plan.join_planner import JoinPlan, Side
 from lancepart.plan.output import Column, chosen, kind_of_join, result_columns, schema_of, split
-from lancepart.plan.shares import JoinKey
 from lancepart.read.elsewhere import spark_tasks
 from lancepart.read.group import LEAST_MEMORY, GroupTask, JoinQuery, join_group
 from lancepart.read.leaf import LeafTask

@@ -19,8 +19,8 @@ from lancepart.model.nested import path_of, project
 from lancepart.model.predicate import Constant, Predicate
 from lancepart.model.schema import field_id
 from lancepart.read import constants
-from lancepart.read.asked import asked_of_lance, shallow
-from lancepart.storage import leafdata, refs
+from lancepart.read.lance_pushdown import asked_of_lance, shallow
+from lancepart.storage import leaf_data, refs
 from lancepart.storage.root import Root
 from lancepart.storage.translate import UnreadableError, storage_errors
 
@@ -74,7 +74,7 @@ def _read(task: LeafTask) -> Iterator[Any]:
     if (begun := _begun(task)) is None:
         return
     task, handle = begun
-    shape = leafdata.shape_of(handle)
+    shape = leaf_data.shape_of(handle)
     matching = match(shape, task.metadata, task.leaf)
     pushed, residual = _pushed(task, matching)
     shown = _fields(task.metadata, _needed(task, residual))
@@ -93,7 +93,7 @@ def _pace(task: LeafTask, handle: Any) -> dict[str, Any]:
     """Which fragments Lance reads, and how much at once."""
     wanted: dict[str, Any] = {}
     if task.fragments is not None:
-        wanted["fragments"] = leafdata.fragments_of(handle, task.fragments)
+        wanted["fragments"] = leaf_data.fragments_of(handle, task.fragments)
     if task.ahead is not None:
         wanted["fragment_readahead"] = task.ahead
     if task.batch_rows is not None:
@@ -106,12 +106,12 @@ def matching_addresses(task: LeafTask) -> Any:
     if (begun := _begun(task)) is None:
         return np.array([], dtype=np.uint64)
     task, handle = begun
-    shape = leafdata.shape_of(handle)
+    shape = leaf_data.shape_of(handle)
     matching = match(shape, task.metadata, task.leaf)
     pushed, residual = _pushed(task, matching)
     if residual is None:
         with storage_errors(f"search the leaf at {task.leaf.location!r}", task.root):
-            return leafdata.addresses(handle, pushed)
+            return leaf_data.addresses(handle, pushed)
     found = [batch.column(ADDRESS).to_numpy() for batch in with_addresses(task)]
     return np.concatenate(found) if found else np.array([], dtype=np.uint64)
 
@@ -121,7 +121,7 @@ def with_addresses(task: LeafTask) -> Iterator[Any]:
     if (begun := _begun(task)) is None:
         return
     task, handle = begun
-    shape = leafdata.shape_of(handle)
+    shape = leaf_data.shape_of(handle)
     matching = match(shape, task.metadata, task.leaf)
     pushed, residual = _pushed(task, matching)
     shown = _fields(task.metadata, _needed(task, residual))
@@ -137,7 +137,7 @@ def with_addresses(task: LeafTask) -> Iterator[Any]:
 
 def physical_column(task: LeafTask, number: int | None) -> str | None:
     """What a leaf calls a column of the table, if it has it."""
-    shape = leafdata.shape_of(_open(task))
+    shape = leaf_data.shape_of(_open(task))
     return match(shape, task.metadata, task.leaf).names.get(number) if number is not None else None
 
 
@@ -146,7 +146,7 @@ def count(task: LeafTask) -> int:
     if (begun := _begun(task)) is None:
         return 0
     task, handle = begun
-    shape = leafdata.shape_of(handle)
+    shape = leaf_data.shape_of(handle)
     pushed, residual = _pushed(task, match(shape, task.metadata, task.leaf))
     if residual is None:
         with storage_errors(f"count rows of the leaf at {task.leaf.location!r}", task.root):
@@ -157,7 +157,7 @@ def count(task: LeafTask) -> int:
 def _count(handle: Any, task: LeafTask, where: str | None) -> int:
     if task.fragments is None:
         return int(handle.count_rows(filter=where))
-    return sum(int(part.count_rows(where)) for part in leafdata.fragments_of(handle, task.fragments))
+    return sum(int(part.count_rows(where)) for part in leaf_data.fragments_of(handle, task.fragments))
 
 
 def _begun(task: LeafTask) -> tuple[LeafTask, Any] | None:
@@ -192,7 +192,7 @@ def _settled(task: LeafTask) -> LeafTask | None:
 
 def _open(task: LeafTask) -> Any:
     try:
-        return leafdata.open_leaf(task.root, task.leaf.location, task.leaf.read_version)
+        return leaf_data.open_leaf(task.root, task.leaf.location, task.leaf.read_version)
     except UnreadableError as error:
         raise type(error)(
             f"leaf {task.leaf.object_id!r} can't be read at version {task.leaf.read_version}: its files are gone or "

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lancepart.plan.join import ANTI, INNER, LEFT, RIGHT, SEMI
+from lancepart.plan.join_planner import ANTI, INNER, LEFT, RIGHT, SEMI
 from lancepart.plan.pack import pack
 from lancepart.read.group import GroupTask, size_of
 from lancepart.read.leaf import LeafTask
-from lancepart.storage import leafdata
+from lancepart.storage import leaf_data
 
 _REREAD = 4
 _SPLIT_LEFT = (INNER, LEFT, SEMI, ANTI)
@@ -30,8 +30,8 @@ def _cut(task: LeafTask, share: int) -> list[tuple[LeafTask, int]]:
     stats = task.leaf.stats
     if stats is None or stats.fragments < 2:
         return [(task, size_of((task,)))]
-    handle = leafdata.open_leaf(task.root, task.leaf.location, task.leaf.read_version)
-    sizes = leafdata.fragment_sizes(handle)
+    handle = leaf_data.open_leaf(task.root, task.leaf.location, task.leaf.read_version)
+    sizes = leaf_data.fragment_sizes(handle)
     numbers = list(sizes)
     pieces = pack(list(sizes.values()), -(-sum(sizes.values()) // max(1, share)))
     return [
@@ -65,4 +65,4 @@ def _split(task: GroupTask, share: int) -> Iterator[GroupTask]:
 
 def _dealt(leaves: Sequence[LeafTask], parts: int) -> list[tuple[LeafTask, ...]]:
     pieces = sized_pieces(leaves, parts)
-    return [tuple(pieces[at][0] for at in places) for places in pack([size for _, size in pieces], parts)]
+    return [tuple(pieces[at][0] for at in bin) for bin in pack([size for _, size in pieces], parts)]

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from lancepart.read import leaf
+from lancepart.read.hash_slices import WHOLE, HashSlice
 from lancepart.read.leaf import LeafTask
-from lancepart.read.parts import WHOLE, Part
 
 Task = TypeVar("Task")
 _HELD_BATCHES = 4
@@ -32,7 +32,7 @@ class LeafSource(ds.Dataset):
         schema: pa.Schema,
         batch_rows: int,
         keys: Sequence[tuple[str, Any]] = (),
-        part: Part = WHOLE,
+        part: HashSlice = WHOLE,
     ) -> None:
         self._tasks = tasks
         self._keys, self._part = keys, part
@@ -128,11 +128,11 @@ class Ahead:
             _put(self._held, error, self._closed)
 
 
-def _put(held: queue.Queue[Any], item: Any, closed: threading.Event) -> bool:
+def _put(ready: queue.Queue[Any], item: Any, closed: threading.Event) -> bool:
     """Wait for room; False once nobody takes anything any more."""
     while not closed.is_set():
         try:
-            held.put(item, timeout=_PATIENCE)
+            ready.put(item, timeout=_PATIENCE)
             return True
         except queue.Full:
             continue
@@ -170,15 +170,15 @@ def _stored(batch: Any, schema: pa.Schema) -> Any:
 
 def as_they_come(tasks: Sequence[Task], read: Callable[[Task], Iterator[Any]], threads: int) -> Iterator[Any]:
     """The batches of many tasks in whatever order they are ready, few of them held at a time."""
-    held: queue.Queue[Any] = queue.Queue(maxsize=_HELD_BATCHES * threads)
+    ready: queue.Queue[Any] = queue.Queue(maxsize=_HELD_BATCHES * threads)
     stopped = threading.Event()
 
     def work(task: Task) -> None:
         try:
-            if not stopped.is_set() and all(_put(held, batch, stopped) for batch in read(task)):
-                _put(held, _END, stopped)
+            if not stopped.is_set() and all(_put(ready, batch, stopped) for batch in read(task)):
+                _put(ready, _END, stopped)
         except BaseException as error:
-            _put(held, error, stopped)
+            _put(ready, error, stopped)
 
     with ThreadPoolExecutor(threads) as pool:
         try:
@@ -186,7 +186,7 @@ def as_they_come(tasks: Sequence[Task], read: Callable[[Task], Iterator[Any]], t
                 pool.submit(work, task)
             waiting = len(tasks)
             while waiting:
-                item = held.get()
+                item = ready.get()
                 if isinstance(item, BaseException):
                     raise item
                 if item is _END:

@@ -11,7 +11,7 @@ from lancepart.spark.session import configure, session
 from lancepart.table import PartitionedTable
 
 if TYPE_CHECKING:
-    from lancepart.maintain.upkeep import Report
+    from lancepart.maintain.leaf_maintenance import MaintenanceResult
     from lancepart.spark.importing import Imported
 
 __all__ = ["configure", "import_table", "remove_orphans", "session", "upsert_batches"]
@@ -30,7 +30,7 @@ def remove_orphans(
     dry_run: bool = False,
     *,
     storage_options: Mapping[str, str] | None = None,
-) -> Report:
+) -> MaintenanceResult:
     """Remove directories of a warehouse that statements which failed left behind, and that no row of it names.
 
     ``older_than`` must be longer than the longest statement that makes a table.

@@ -14,9 +14,9 @@ from lancepart import table
 from lancepart.catalog.context import shown
 from lancepart.errors import InvalidInputError, TableNotFoundError, UnsupportedOperationError
 from lancepart.layout import hive
-from lancepart.layout.hivetree import namespace_properties
+from lancepart.layout.hive_tree import namespace_properties
 from lancepart.layout.metadata import TableMetadata
-from lancepart.maintain.upkeep import Report
+from lancepart.maintain.leaf_maintenance import MaintenanceResult
 from lancepart.model.duration import age
 from lancepart.model.ids import object_id
 from lancepart.spark import altering, garbage, repartitioning
@@ -103,18 +103,18 @@ def value_of(text: str) -> Any:
         return text
 
 
-def _told(report: Report) -> Rows:
+def _result_rows(report: MaintenanceResult) -> Rows:
     return [asdict(report)]
 
 
 def compact(warehouse: Warehouse, given: Arguments) -> Rows:
     """Put small fragments together."""
-    return _told(_table(warehouse, given).maintenance.compact(target_rows=given["target_rows"], progress=False))
+    return _result_rows(_table(warehouse, given).maintenance.compact(target_rows=given["target_rows"], progress=False))
 
 
 def rewrite(warehouse: Warehouse, given: Arguments) -> Rows:
     """Move rows into the partitions of the newest spec."""
-    return _told(_table(warehouse, given).maintenance.rewrite(given["where"], progress=False))
+    return _result_rows(_table(warehouse, given).maintenance.rewrite(given["where"], progress=False))
 
 
 def create_index(warehouse: Warehouse, given: Arguments) -> Rows:
@@ -124,7 +124,7 @@ def create_index(warehouse: Warehouse, given: Arguments) -> Rows:
         raise InvalidInputError(f"{taken[0]!r} is no parameter of an index")
     upkeep = _table(warehouse, given).maintenance
     done = upkeep.create_index(given["column"], given["kind"], name=given["name"], progress=False, **params)
-    return _told(done)
+    return _result_rows(done)
 
 
 def expire(warehouse: Warehouse, given: Arguments) -> Rows:
@@ -132,7 +132,7 @@ def expire(warehouse: Warehouse, given: Arguments) -> Rows:
     limit = _limit(given)
     if limit is None:
         raise InvalidInputError("say what is to expire: older_than => TIMESTAMP '…' or age => '7d'")
-    return _told(_table(warehouse, given).maintenance.expire(limit, progress=False))
+    return _result_rows(_table(warehouse, given).maintenance.expire(limit, progress=False))
 
 
 def remove_orphans(warehouse: Warehouse, given: Arguments) -> Rows:
@@ -141,8 +141,8 @@ def remove_orphans(warehouse: Warehouse, given: Arguments) -> Rows:
     limit = garbage.AGE if limit is None else limit
     dry_run = bool(given["dry_run"])
     if given["table"] is None:
-        return _told(garbage.remove_orphans(warehouse, limit, dry_run=dry_run))
-    return _told(_table(warehouse, given).maintenance.remove_orphans(limit, dry_run, progress=False))
+        return _result_rows(garbage.remove_orphans(warehouse, limit, dry_run=dry_run))
+    return _result_rows(_table(warehouse, given).maintenance.remove_orphans(limit, dry_run, progress=False))
 
 
 def rollback(warehouse: Warehouse, given: Arguments) -> Rows:
@@ -199,4 +199,4 @@ def _evolved(warehouse: Warehouse, given: Arguments, step: Callable[[TableMetada
         repartitioning.refuse_cycles(new.spec.fields, new.schema, entry.properties, old.spec.fields)
         return new
 
-    return repartitioning.told(altering.evolved(warehouse, entry, checked))
+    return repartitioning.field_rows(altering.evolved(warehouse, entry, checked))

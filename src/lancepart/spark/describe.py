@@ -12,8 +12,8 @@ from lancepart.layout.metadata import TableMetadata
 from lancepart.model.partition_by import span_of
 from lancepart.model.spec import PartitionField
 from lancepart.model.transforms import Bucket, Identity, Truncate
-from lancepart.spark.keys import key_parts, partition_sources
 from lancepart.spark.literals import is_exact
+from lancepart.spark.spark_partitioning import key_parts, partition_sources
 from lancepart.spark.types import spark_schema
 from lancepart.table import PartitionedTable
 
@@ -31,7 +31,7 @@ def only(told: Any) -> Any:
     return answering(spark_schema(pa.schema([("done", pa.bool_())])), told)
 
 
-def told_of(table: PartitionedTable, version: int) -> dict[str, Any]:
+def table_info(table: PartitionedTable, version: int) -> dict[str, Any]:
     """What the jar must know of a table that is open at a snapshot, which every scan then names."""
     metadata = table.metadata
     return {

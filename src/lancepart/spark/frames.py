@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lancepart.commit import staged
-from lancepart.commit.staged import Job, Report
-from lancepart.commit.work import StaleReadError
+from lancepart.commit import distributed_write
+from lancepart.commit.distributed_write import WriteJob, WriteResult
+from lancepart.commit.leaf_changes import StaleReadError
 from lancepart.layout import create
 from lancepart.plan import planner
 from lancepart.spark.tasks import task_count
@@ -21,7 +21,7 @@ from lancepart.spark.writing import Writing, columns_of
 from lancepart.storage.manifest import RETRY_SECONDS, Manifest
 from lancepart.write.conform import check, check_complete, fit
 from lancepart.write.elsewhere import AUTO, NONE, check_distribution
-from lancepart.write.route import places
+from lancepart.write.route import partition_numbers
 
 _PLACE = "__lancepart_place"
 _TASKS_A_CORE = 2
@@ -34,16 +34,16 @@ def write(
     """Write a DataFrame's rows in one commit; an upsert whose tasks read rows is done anew if these changed."""
     deadline = time.monotonic() + RETRY_SECONDS
     while True:
-        job = staged.plan(manifest, mode=mode, columns=frame.columns, **options)
+        job = distributed_write.plan(manifest, mode=mode, columns=frame.columns, **options)
         reports = [] if job.done else stage(job, frame, schema, distribution)
         try:
-            return staged.commit(manifest, job, reports)
+            return distributed_write.commit(manifest, job, reports)
         except StaleReadError:
             if not job.partial or time.monotonic() > deadline:
                 raise
 
 
-def stage(job: Job, frame: Any, schema: pa.Schema, distribution: str = AUTO) -> list[Report]:
+def stage(job: WriteJob, frame: Any, schema: pa.Schema, distribution: str = AUTO) -> list[WriteResult]:
     """Let the executors write a DataFrame's rows; what each task reports."""
     check_distribution(distribution)
     columns = columns_of(frame.schema, schema)
@@ -55,8 +55,8 @@ def stage(job: Job, frame: Any, schema: pa.Schema, distribution: str = AUTO) -> 
 
         yield reported(packed, batches)
 
-    told = _distributed(job, frame, packed, distribution).mapInArrow(run, "report binary").collect()
-    return [pickle.loads(row["report"]) for row in told]
+    reports = _distributed(job, frame, packed, distribution).mapInArrow(run, "report binary").collect()
+    return [pickle.loads(row["report"]) for row in reports]
 
 
 def reported(packed: bytes, batches: Iterable[Any]) -> pa.RecordBatch:
@@ -65,7 +65,7 @@ def reported(packed: bytes, batches: Iterable[Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"report": [writing.write(batches)]})
 
 
-def _distributed(job: Job, frame: Any, packed: bytes, distribution: str) -> Any:
+def _distributed(job: WriteJob, frame: Any, packed: bytes, distribution: str) -> Any:
     """The frame in as many tasks, and its rows in such, that not too many small files come of it."""
     if distribution == NONE:
         return frame
@@ -90,11 +90,11 @@ def placed(packed: bytes, batches: Iterable[Any]) -> Iterator[Any]:
     metadata = create.load(manifest, manifest.snapshot(writing.job.version))
     for batch in batches:
         rows = fit(pa.Table.from_batches([from_spark(batch, writing.schema)]), metadata.plain_schema)
-        found = places(rows, metadata.schema, metadata.spec)
+        found = partition_numbers(rows, metadata.schema, metadata.spec)
         yield batch.append_column(_PLACE, pa.array(found.astype(np.int32)))
 
 
-def _leaves(job: Job) -> int:
+def _leaves(job: WriteJob) -> int:
     manifest = Manifest(job.root)
     snapshot = manifest.snapshot(job.version)
     return sum(planner.leaf_counts(snapshot, create.load(manifest, snapshot)).values())

@@ -9,7 +9,7 @@ from lancepart.catalog import partitioned
 from lancepart.errors import LanceNamespaceError, NamespaceNotFoundError
 from lancepart.layout.opening import moved
 from lancepart.maintain.collect import moment
-from lancepart.maintain.upkeep import Report
+from lancepart.maintain.leaf_maintenance import MaintenanceResult
 from lancepart.spark.warehouse import Warehouse
 from lancepart.storage import removal
 from lancepart.storage.files import FileInfo
@@ -20,7 +20,9 @@ AGE = timedelta(days=3)
 _PLACE = re.compile(r"[0-9a-f]{8}_.+", re.DOTALL)
 
 
-def remove_orphans(warehouse: Warehouse, older_than: timedelta | datetime = AGE, *, dry_run: bool = False) -> Report:
+def remove_orphans(
+    warehouse: Warehouse, older_than: timedelta | datetime = AGE, *, dry_run: bool = False
+) -> MaintenanceResult:
     """Remove directories of the root that look like tables of ours in every file, and that no row of the catalog names.
 
     ``older_than`` must be longer than the longest statement that makes a table: all files of a directory are older.
@@ -42,7 +44,7 @@ def remove_orphans(warehouse: Warehouse, older_than: timedelta | datetime = AGE,
         if not dry_run:
             removal.remove_root(catalog.files, catalog.root, name, partitioned.is_table)
     gone = [info for files in swept.values() for info in files]
-    return Report(
+    return MaintenanceResult(
         action="remove_orphans",
         changed=len(swept),
         removed_files=len(gone),

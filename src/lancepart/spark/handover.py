@@ -22,8 +22,8 @@ from lancepart.format.records import Stats
 from lancepart.layout.layouts import LAYOUTS
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
-from lancepart.model import hivepath
-from lancepart.model.arrowjson import dump_schema, parse_schema
+from lancepart.model import hive_path
+from lancepart.model.arrow_json import dump_schema, parse_schema
 from lancepart.plan.output import Column, chosen, kind_of_join
 from lancepart.read.group import GroupTask
 from lancepart.read.join import Join, join_keys
@@ -83,19 +83,19 @@ JoinTasks = list[tuple[GroupTask, ...]]
 def scan_options(scan: Scan, tasks: Sequence[Sequence[LeafTask]]) -> dict[str, str]:
     """A scan as options."""
     side = _Leaves(scan)
-    told = {
+    payload = {
         "columns": scan.schema.names,
         "where": scan.where,
         "limit": None if scan.limit is None else int(scan.limit),
         "tasks": [side.pieces(task) for task in tasks],
     }
-    return _options((side,), scan=told)
+    return _options((side,), scan=payload)
 
 
 def join_options(join: Join, tasks: Sequence[Sequence[GroupTask]]) -> dict[str, str]:
     """A join as options."""
     left, right = _Leaves(join.left), _Leaves(join.right)
-    told = {
+    payload = {
         "on": [[key.left, key.right] for key in join.keys],
         "how": join.how,
         "where": join.where,
@@ -106,7 +106,7 @@ def join_options(join: Join, tasks: Sequence[Sequence[GroupTask]]) -> dict[str, 
         "memory": join.memory,
         "tasks": [[[left.pieces(group.left), right.pieces(group.right)] for group in task] for task in tasks],
     }
-    return _options((left, right), join=told)
+    return _options((left, right), join=payload)
 
 
 def read_plan(options: Mapping[str, str]) -> tuple[ScanTasks, JoinTasks, int | None]:
@@ -173,7 +173,7 @@ class _Leaves:
         for at, number in enumerate(numbers):
             values = [leaf.constants[at][1] for leaf in self._leaves]
             kind = values[0].type
-            texts = hivepath.texts(pa.array(values, kind), "identity")
+            texts = hive_path.texts(pa.array(values, kind), "identity")
             found.append({"id": number, "type": dump_schema(pa.schema([("value", kind)])), "texts": texts})
         return found
 
@@ -232,7 +232,7 @@ def _constants(given: Sequence[Mapping[str, Any]], count: int) -> list[tuple[tup
     columns = []
     for each in given:
         kind = parse_schema(each["type"]).field(0).type
-        values = hivepath.parse(each["texts"], kind, key=str(each["id"]))
+        values = hive_path.parse(each["texts"], kind, key=str(each["id"]))
         columns.append([(each["id"], value) for value in values])
     if any(len(column) != count for column in columns):
         raise _wrong("has columns of different lengths")
@@ -272,8 +272,8 @@ def _cut(task: LeafTask, fragments: Sequence[int]) -> LeafTask:
     return replace(task, fragments=tuple(fragments)) if fragments else task
 
 
-def _options(sides: Sequence[_Leaves], **told: Any) -> dict[str, str]:
-    whole = {"version": VERSION, "sides": [each.to_json() for each in sides], "scan": None, "join": None, **told}
+def _options(sides: Sequence[_Leaves], **payload: Any) -> dict[str, str]:
+    whole = {"version": VERSION, "sides": [each.to_json() for each in sides], "scan": None, "join": None, **payload}
     packed = zlib.compress(json.dumps(whole, separators=(",", ":")).encode())
     found = {PLAN: base64.b64encode(packed).decode()}
     secrets = [dict(each.root.storage_options) for each in sides]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from lancepart.commit import staged
-from lancepart.commit.once import Once
+from lancepart.commit import distributed_write
+from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.commit.perform import perform
 from lancepart.errors import InternalError, InvalidInputError, TableNotFoundError
 from lancepart.maintain.progress import track
@@ -68,12 +68,12 @@ def import_table(
     origin = origins.find(spark, source, kind=format, name=name, version=begun if begun is not None else version)
     manifest = _target(place, origin, partition_by)
     if origin.version is not None and begun is None:
-        once = Once(key=_key(origin.name), sequence=origin.version)
+        once = IdempotencyKey(key=_key(origin.name), sequence=origin.version)
         perform(manifest, "import", lambda tx: None, once=once)
     keys = {part: _key(origin.name, part) for part in origin.parts}
     snapshot = manifest.snapshot()
-    snapshot.rows(Once(key=key).object_id for key in keys.values())
-    left = [part for part, key in keys.items() if not Once(key=key).is_done(snapshot)]
+    snapshot.rows(IdempotencyKey(key=key).object_id for key in keys.values())
+    left = [part for part, key in keys.items() if not IdempotencyKey(key=key).is_done(snapshot)]
     rows, last = 0, None
     groups = [left[at : at + files_per_commit] for at in range(0, len(left), files_per_commit)]
     for group in track(groups, "importing", show=progress):
@@ -94,7 +94,7 @@ def _bring(
     spark: Any, manifest: Manifest, origin: Origin, parts: Sequence[str], keys: Sequence[str]
 ) -> tuple[int, int | None]:
     """Some parts in one commit, if as many rows were written as the source has."""
-    job = staged.plan(manifest, once=Once(key=keys[0], also=tuple(keys[1:])))
+    job = distributed_write.plan(manifest, once=IdempotencyKey(key=keys[0], additional_keys=tuple(keys[1:])))
     frame = origin.frame(spark, parts)
     table = open_table(manifest.root.uri, storage_options=manifest.root.storage_options)
     reports = frames.stage(job, frame, table.schema)
@@ -103,7 +103,7 @@ def _bring(
         raise InternalError(
             f"{rows} rows were read from {origin.name!r} where it has {expected}: nothing of them is kept"
         )
-    return rows, staged.commit(manifest, job, reports)
+    return rows, distributed_write.commit(manifest, job, reports)
 
 
 def _target(place: Root, origin: Origin, partition_by: Partitioning) -> Manifest:
@@ -125,7 +125,7 @@ def _begun(place: Root, name: str) -> int | None:
         open_table(place.uri, storage_options=place.storage_options)
     except TableNotFoundError:
         return None
-    return Once(key=_key(name)).recorded(Manifest(place).snapshot())
+    return IdempotencyKey(key=_key(name)).recorded(Manifest(place).snapshot())
 
 
 def _key(source: str, part: str | None = None) -> str:

@@ -35,7 +35,7 @@ Conf = Annotated[list[str], typer.Option(help="a setting of Spark's, key=value")
 Storage = Annotated[list[str], typer.Option(help="a storage option, key=value")]
 
 
-class Job:
+class JobRun:
     """One run: the session, the table, and the summary at its end."""
 
     def __init__(self, name: str, root: str, master: str | None, conf: Sequence[str], storage: Sequence[str]) -> None:
@@ -51,8 +51,8 @@ class Job:
 
     def done(self, **summary: Any) -> None:
         """Tell how it went."""
-        told = {"job": self.name, "ok": True, "root": self.root, "seconds": round(time.monotonic() - self.begun, 3)}
-        print(json.dumps(told | summary, default=str), flush=True)
+        payload = {"job": self.name, "ok": True, "root": self.root, "seconds": round(time.monotonic() - self.begun, 3)}
+        print(json.dumps(payload | summary, default=str), flush=True)
 
 
 @app.command()
@@ -74,7 +74,7 @@ def ingest(
     """Append, overwrite or upsert what Spark can read."""
     if mode == "append" and key is None:
         raise InvalidInputError("give an append a --key that names the run, so that a second try adds nothing twice")
-    job = Job("ingest", root, master, conf, storage)
+    job = JobRun("ingest", root, master, conf, storage)
     reader = job.spark.read.options(**pairs(option))
     reader = reader if columns is None else reader.schema(columns)
     frame = job.spark.table(source) if format == "table" else reader.format(format).load(source)
@@ -105,7 +105,7 @@ def run_import(
     storage: Storage = [],  # noqa: B006
 ) -> None:
     """Import another table, going on where an earlier run was stopped."""
-    job = Job("import", root, master, conf, storage)
+    job = JobRun("import", root, master, conf, storage)
     by = partition_list(partition_by) if partition_by else ()
     found = import_table(
         job.spark,
@@ -129,7 +129,7 @@ def compact(
     storage: Storage = [],  # noqa: B006
 ) -> None:
     """Put small fragments together and drop deleted rows."""
-    job = Job("compact", root, master, conf, storage)
+    job = JobRun("compact", root, master, conf, storage)
     job.done(**asdict(job.table.maintenance.compact(target_rows=target_rows, spark=job.spark)))
 
 
@@ -142,7 +142,7 @@ def rewrite(
     storage: Storage = [],  # noqa: B006
 ) -> None:
     """Move rows that older specs placed into the partitions of the newest."""
-    job = Job("rewrite", root, master, conf, storage)
+    job = JobRun("rewrite", root, master, conf, storage)
     job.done(**asdict(job.table.maintenance.rewrite(where, spark=job.spark)))
 
 
@@ -158,7 +158,7 @@ def index(
     storage: Storage = [],  # noqa: B006
 ) -> None:
     """Build an index in every leaf, in place of one of the same name."""
-    job = Job("index", root, master, conf, storage)
+    job = JobRun("index", root, master, conf, storage)
     given = {key: value_of(text) for key, text in pairs(param).items()}
     job.done(**asdict(job.table.maintenance.create_index(column, kind, name=name, spark=job.spark, **given)))
 
@@ -173,7 +173,7 @@ def expire(
 ) -> None:
     """Forget old snapshots and remove what only they needed."""
     limit = age(older_than)
-    job = Job("expire", root, master, conf, storage)
+    job = JobRun("expire", root, master, conf, storage)
     job.done(**asdict(job.table.maintenance.expire(limit, spark=job.spark)))
 
 
@@ -191,7 +191,7 @@ def orphans(
 ) -> None:
     """Remove files that failed writers left."""
     limit = age(older_than)
-    job = Job("orphans", root, master, conf, storage)
+    job = JobRun("orphans", root, master, conf, storage)
     if warehouse:
         found = remove_orphans(root, limit, dry_run, storage_options=job.storage)
     else:
@@ -209,7 +209,7 @@ def run_upgrade(
     storage: Storage = [],  # noqa: B006
 ) -> None:
     """Turn a table of an older layout into the current one."""
-    job = Job("upgrade", root, master, conf, storage)
+    job = JobRun("upgrade", root, master, conf, storage)
     parts = namespace.split(".") if namespace else ()
     made = upgrade(root, namespace=parts, spark=job.spark, remove_old=remove_old, storage_options=job.storage)
     job.done(version=made.version, rows=made.scan().count())
@@ -228,8 +228,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if isinstance(code := getattr(error, "exit_code", None), int):
             error.show() if hasattr(error, "show") else None
             sys.exit(code)
-        told = {"job": given[0] if given else None, "ok": False, "error": f"{type(error).__name__}: {error}"}
-        print(json.dumps(told), flush=True)
+        payload = {"job": given[0] if given else None, "ok": False, "error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(payload), flush=True)
         sys.exit(_FAILED)
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -243,26 +243,30 @@ def configured(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     first = left.pop(place)
     path = first.partition("=")[2] or (left.pop(place) if place < len(left) else "")
     try:
-        told = tomllib.loads(Path(path).read_text())
+        payload = tomllib.loads(Path(path).read_text())
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise typer.BadParameter(f"{_CONFIG} {path}: {error}") from None
-    _refuse_unknown(told, path)
-    shared = {key.replace("-", "_"): _listed(value) for key, value in told.items() if key != "job" and not _is_job(key)}
-    if "job" in told and not any(_is_job(each) for each in left):
-        left.insert(0, str(told["job"]))
+    _refuse_unknown(payload, path)
+    shared = {
+        key.replace("-", "_"): _listed(value) for key, value in payload.items() if key != "job" and not _is_job(key)
+    }
+    if "job" in payload and not any(_is_job(each) for each in left):
+        left.insert(0, str(payload["job"]))
     names = [command.name or str(getattr(command.callback, "__name__", "")) for command in app.registered_commands]
-    own = {name: {key.replace("-", "_"): _listed(value) for key, value in told.get(name, {}).items()} for name in names}
+    own = {
+        name: {key.replace("-", "_"): _listed(value) for key, value in payload.get(name, {}).items()} for name in names
+    }
     return left, {name: shared | own[name] for name in names}
 
 
-def _refuse_unknown(told: Mapping[str, Any], path: str) -> None:
+def _refuse_unknown(payload: Mapping[str, Any], path: str) -> None:
     """Refuse keys that no job has, or not the one beneath whose name they stand."""
     commands: Mapping[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     known = {name: [str(each.name) for each in command.params] for name, command in commands.items()}
     every = {key for keys in known.values() for key in keys}
-    own = {name: told[name] if isinstance(told.get(name), dict) else {} for name in known}
+    own = {name: payload[name] if isinstance(payload.get(name), dict) else {} for name in known}
     try:
-        check_keys([key.replace("-", "_") for key in told], {*every, *known, "job"}, path)
+        check_keys([key.replace("-", "_") for key in payload], {*every, *known, "job"}, path)
         for name, keys in known.items():
             check_keys([key.replace("-", "_") for key in own[name]], keys, f"[{name}] of {path}")
     except InvalidInputError as error:
@@ -294,7 +298,7 @@ def _session(master: str | None, conf: dict[str, str]) -> Any:
     return session(master, **{"spark.ui.showConsoleProgress": "false"} | conf)
 
 
-def _made(job: Job, frame: Any, partition_by: str) -> PartitionedTable:
+def _made(job: JobRun, frame: Any, partition_by: str) -> PartitionedTable:
     try:
         return job.table
     except TableNotFoundError:

@@ -19,8 +19,8 @@ from lancepart.read.leaf import ADDRESS, LEAF
 from lancepart.read.scan import THREADS, Scan
 from lancepart.spark.aggregates import aggregate_schema, needed
 from lancepart.spark.filters import predicate_of
-from lancepart.spark.keys import KeyPart, key_of, key_parts, to_parts
-from lancepart.storage import leafdata
+from lancepart.spark.spark_partitioning import KeyPart, key_of, key_parts, to_parts
+from lancepart.storage import leaf_data
 from lancepart.storage.root import Root
 from lancepart.table import PartitionedTable
 
@@ -56,7 +56,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class ScanSpec:
     """What all tasks of a scan have in common: plain values that travel to the executors."""
 
     root: Root
@@ -66,22 +66,22 @@ class Work:
     limit: int | None
     aggregates: tuple[Mapping[str, Any], ...] = ()
     counted: int | None = None
-    places: bool = False
+    row_addresses: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
     """The tasks of a scan, and the key that all rows of each have; and, for when no keys are needed, fewer tasks."""
 
-    work: Work
+    work: ScanSpec
     schema: Any
     tasks: tuple[tuple[Piece, ...], ...]
     keys: tuple[tuple[Any, ...], ...]
     parts: tuple[KeyPart, ...]
     rows: int
     bytes: int
-    held: int = 0
-    loose: tuple[tuple[Piece, ...], ...] = ()
+    estimated_bytes: int = 0
+    unkeyed_tasks: tuple[tuple[Piece, ...], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The plan as the jar reads it."""
@@ -91,7 +91,7 @@ class Planned:
             "partitioning": [part.to_json() for part in self.parts],
             "rows": self.rows,
             "bytes": self.bytes,
-            "held": self.held,
+            "held": self.estimated_bytes,
         }
 
 
@@ -104,7 +104,7 @@ def plan(table: PartitionedTable, question: Question) -> Planned:
     predicate = predicate_of(question.handled, question.pushed, table.schema)
     columns = (needed(question.aggregates) if question.aggregates else asked) or (_narrowest(table.schema),)
     scan = table.scan(None if predicate is None else predicate.to_sql(), columns)
-    work = Work(
+    work = ScanSpec(
         root=scan.root,
         metadata=scan.metadata,
         columns=columns,
@@ -117,7 +117,7 @@ def plan(table: PartitionedTable, question: Question) -> Planned:
     leaves = _enough(_measured(scan.root, scan.plan().leaves), work)
     parts = _parts(scan.metadata, leaves, columns, question)
     tasks, keys = _packed(scan.root, scan.metadata, leaves, parts, question.parallelism)
-    loose, _ = _packed(scan.root, scan.metadata, leaves, (), question.parallelism) if parts else ((), ())
+    unkeyed_tasks, _ = _packed(scan.root, scan.metadata, leaves, (), question.parallelism) if parts else ((), ())
     return Planned(
         work=work,
         schema=scan.schema,
@@ -126,8 +126,8 @@ def plan(table: PartitionedTable, question: Question) -> Planned:
         parts=parts,
         rows=sum(leaf.stats.rows for leaf in leaves if leaf.stats),
         bytes=_estimated(leaves, scan.schema),
-        held=_held(leaves, scan.schema),
-        loose=loose,
+        estimated_bytes=_estimated_bytes(leaves, scan.schema),
+        unkeyed_tasks=unkeyed_tasks,
     )
 
 
@@ -139,14 +139,14 @@ def _with_places(table: PartitionedTable, planned: Planned) -> Planned:
     fields = [pa.field(LEAF, pa.int32(), nullable=False), pa.field(ADDRESS, pa.int64(), nullable=False)]
     return replace(
         planned,
-        work=replace(planned.work, places=True),
+        work=replace(planned.work, row_addresses=True),
         schema=pa.schema([*planned.schema, *fields]),
         tasks=tuple(tasks),
         bytes=planned.bytes + 12 * planned.rows,
     )
 
 
-def _aggregated(scan: Scan, work: Work, question: Question) -> Planned:
+def _aggregated(scan: Scan, work: ScanSpec, question: Question) -> Planned:
     """One row a task; counting everything needs no task that reads."""
     known = scan.count() if scan.predicate is None and all("column" not in each for each in work.aggregates) else None
     leaves = () if known is not None else _measured(scan.root, scan.plan().leaves)
@@ -188,7 +188,7 @@ def _estimated(leaves: Sequence[Leaf], schema: Any) -> int:
     return min(whole, sum(each.rows for each in stats) * (8 + sum(width or 0 for width in widths)))
 
 
-def _held(leaves: Sequence[Leaf], schema: Any) -> int:
+def _estimated_bytes(leaves: Sequence[Leaf], schema: Any) -> int:
     """What the rows would take in memory, each in a row of its own, where texts are not compressed: rather too much."""
     stats = [leaf.stats for leaf in leaves if leaf.stats]
     widths = [_width(field.type) for field in schema]
@@ -207,13 +207,13 @@ def _measured(root: Root, leaves: Sequence[Leaf]) -> tuple[Leaf, ...]:
 
 
 def _open(root: Root, leaf: Leaf) -> Leaf:
-    handle = leafdata.open_leaf(root, leaf.location, leaf.read_version)
-    rows, size, fragments = leafdata.measure(handle)
+    handle = leaf_data.open_leaf(root, leaf.location, leaf.read_version)
+    rows, size, fragments = leaf_data.measure(handle)
     version = leaf.read_version if leaf.read_version is not None else int(handle.version)
     return replace(leaf, read_version=version, stats=Stats(rows=rows, bytes=size, fragments=fragments))
 
 
-def _enough(leaves: tuple[Leaf, ...], work: Work) -> tuple[Leaf, ...]:
+def _enough(leaves: tuple[Leaf, ...], work: ScanSpec) -> tuple[Leaf, ...]:
     """The first leaves that hold as many rows as are wanted, when every row counts."""
     if work.limit is None or work.predicate is not None:
         return leaves
@@ -267,5 +267,5 @@ def _pieces(root: Root, leaf: Leaf, share: int) -> list[Piece]:
     """A leaf whole or, when it is larger than a task should be, by its fragments."""
     if _size(leaf) <= share or (leaf.stats and leaf.stats.fragments < 2):
         return [Piece(leaf=leaf, bytes=_size(leaf))]
-    sizes = leafdata.fragment_sizes(leafdata.open_leaf(root, leaf.location, leaf.read_version))
+    sizes = leaf_data.fragment_sizes(leaf_data.open_leaf(root, leaf.location, leaf.read_version))
     return [Piece(leaf=leaf, bytes=size, fragments=(number,)) for number, size in sizes.items()]

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, LanceNamespaceError
-from lancepart.maintain.upkeep import TARGET_ROWS
+from lancepart.maintain.leaf_maintenance import TARGET_ROWS
 from lancepart.spark import calls
 from lancepart.spark.calls import Arguments, Rows
 from lancepart.spark.describe import answering, only
@@ -60,8 +60,8 @@ def call(warehouse: Warehouse, question: Mapping[str, Any]) -> Any:
         _refuse_nulls(procedure, question["arguments"])
         rows = procedure.run(warehouse, {"catalog": question["catalog"], **question["arguments"]})
     except LanceNamespaceError as error:
-        told = f"{name}: {error} ({type(error).__name__}, code {int(error.code)})"
-        return only({"error": "refused", "message": told})
+        message = f"{name}: {error} ({type(error).__name__}, code {int(error.code)})"
+        return only({"error": "refused", "message": message})
     names = procedure.columns.names
     return answering(spark_schema(procedure.columns), {"rows": [[row[name] for name in names] for row in rows]})
 

@@ -94,7 +94,7 @@ def refuse_new_cycles(by: Sequence[str], columns: pa.Schema, properties: Mapping
     refuse_cycles(parse_partition_by(by, numbered), numbered, properties)
 
 
-def told(metadata: TableMetadata) -> list[Mapping[str, Any]]:
+def field_rows(metadata: TableMetadata) -> list[Mapping[str, Any]]:
     """The newest spec, a row a field."""
     rows: list[Mapping[str, Any]] = []
     for field in metadata.spec.fields:

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from lancepart.read.leaf import LEAF, LeafTask, count, in_large_batches, read, with_addresses
 from lancepart.spark.aggregates import aggregate_schema, aggregated
-from lancepart.spark.planning import Piece, Work
-from lancepart.spark.sides import Given, Plain
+from lancepart.spark.metadata_tables import Given, Plain
+from lancepart.spark.planning import Piece, ScanSpec
 from lancepart.spark.tasks import Handed
 from lancepart.spark.types import arrow_schema, as_spark
 
@@ -27,7 +27,7 @@ def run(work: bytes, task: bytes, schema: Any) -> Iterator[Any]:
         yield as_spark(batch, wanted)
 
 
-def rows(work: Work, pieces: Sequence[Piece]) -> Iterator[Any]:
+def rows(work: ScanSpec, pieces: Sequence[Piece]) -> Iterator[Any]:
     """The rows of some leaves, no more than the limit of them; or the one row of their aggregates."""
     if not work.aggregates:
         yield from _limited(_batches(work, pieces), work.limit)
@@ -40,18 +40,18 @@ def rows(work: Work, pieces: Sequence[Piece]) -> Iterator[Any]:
     yield pa.RecordBatch.from_arrays([pa.array([total]) for _ in schema], schema=schema)
 
 
-def _batches(work: Work, pieces: Sequence[Piece]) -> Iterator[Any]:
+def _batches(work: ScanSpec, pieces: Sequence[Piece]) -> Iterator[Any]:
     for piece in pieces:
-        yield from _placed(work, piece) if work.places else read(_task(work, piece))
+        yield from _placed(work, piece) if work.row_addresses else read(_task(work, piece))
 
 
-def _placed(work: Work, piece: Piece) -> Iterator[Any]:
+def _placed(work: ScanSpec, piece: Piece) -> Iterator[Any]:
     """Rows that say where they stand: in which leaf, and where in it."""
     for batch in with_addresses(_task(work, piece)):
         yield batch.append_column(LEAF, pa.repeat(pa.scalar(piece.number, pa.int32()), batch.num_rows))
 
 
-def _task(work: Work, piece: Piece) -> LeafTask:
+def _task(work: ScanSpec, piece: Piece) -> LeafTask:
     task = LeafTask(
         root=work.root,
         metadata=work.metadata,

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lancepart.commit import staged
-from lancepart.commit.once import Once
-from lancepart.commit.staged import Job
+from lancepart.commit import distributed_write
+from lancepart.commit.distributed_write import WriteJob
+from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create
 from lancepart.layout.metadata import STRONG
@@ -39,18 +39,20 @@ class Sink:
 
         Spark plans the commit in another process than the tasks, so that the job is the one that the tasks name.
         """
-        told = [pickle.loads(report) for report in reports]
-        job: Job = told[0][0] if told else self.writing.job
-        return published(job, Once(key=self.key, sequence=batch), [pickle.loads(report) for _, report in told])
+        messages = [pickle.loads(report) for report in reports]
+        job: WriteJob = messages[0][0] if messages else self.writing.job
+        return published(
+            job, IdempotencyKey(key=self.key, sequence=batch), [pickle.loads(report) for _, report in messages]
+        )
 
 
-def published(job: Job, once: Once, reports: Sequence[staged.Report]) -> int | None:
+def published(job: WriteJob, once: IdempotencyKey, reports: Sequence[distributed_write.WriteResult]) -> int | None:
     """Commit under a key and a number; what has them already is left as it is."""
     manifest = Manifest(job.root)
     snapshot = manifest.snapshot()
     if once.is_done(snapshot):
         return snapshot.version
-    return staged.commit(manifest, replace(job, once=once), reports)
+    return distributed_write.commit(manifest, replace(job, once=once), reports)
 
 
 def sink(options: Options, schema: Any, overwrite: bool) -> Sink:
@@ -84,9 +86,9 @@ def upsert_batches(
     columns, root = tuple(on), table._manifest.root
 
     def upsert(frame: Any, batch: int) -> None:
-        once = Once(key=_counted(idempotency_key or _query_of(frame.sparkSession)), sequence=batch)
+        once = IdempotencyKey(key=_counted(idempotency_key or _query_of(frame.sparkSession)), sequence=batch)
         manifest = Manifest(root)
-        frames.write(manifest, frame, table.schema, distribution, mode=staged.UPSERT, on=columns, once=once)
+        frames.write(manifest, frame, table.schema, distribution, mode=distributed_write.UPSERT, on=columns, once=once)
 
     return upsert
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableNotFoundError, UnsupportedOperationError
 from lancepart.maintain.changes import CHANGE
-from lancepart.spark.describe import answering, only, partitions_of, told_of
+from lancepart.spark.describe import answering, only, partitions_of, table_info
 from lancepart.spark.filters import predicate_of
 from lancepart.spark.handover import OPTIONS, PLAN
 from lancepart.spark.options import check, check_batch
@@ -129,7 +129,7 @@ def _table(options: Options) -> Any:
     version = _open(options).version
     table = _open(options, version)
     shown = feed_schema(table.schema) if wants_changes(options) else table.schema
-    return answering(spark_schema(shown), told_of(table, version))
+    return answering(spark_schema(shown), table_info(table, version))
 
 
 def _deleted(options: Options, where: Sequence[Mapping[str, Any]]) -> Any:
@@ -194,7 +194,7 @@ def moment(name: str, text: str) -> datetime:
 
 def _bytes(planned: Planned) -> Plan:
     """A plan as bytes: first the tasks with a key each, then those without."""
-    return pickle.dumps(planned.work), [pickle.dumps(task) for task in (*planned.tasks, *planned.loose)]
+    return pickle.dumps(planned.work), [pickle.dumps(task) for task in (*planned.tasks, *planned.unkeyed_tasks)]
 
 
 def _frozen(value: Any) -> Any:

@@ -22,8 +22,8 @@ from lancepart.errors import (
     UnsupportedOperationError,
 )
 from lancepart.layout.metadata import STRONG
-from lancepart.spark import altering, procedures, sides
-from lancepart.spark.describe import answering, only, told_of
+from lancepart.spark import altering, metadata_tables, procedures
+from lancepart.spark.describe import answering, only, table_info
 from lancepart.spark.options import check_properties
 from lancepart.spark.repartitioning import refuse_new_cycles
 from lancepart.spark.types import arrow_schema, commented, read_schema, spark_schema
@@ -103,7 +103,7 @@ def _load(warehouse: Warehouse, question: Question) -> Any:
     try:
         found = warehouse.find(path)
     except TableNotFoundError:
-        if len(path) < 2 or path[-1].lower() not in sides.KINDS:
+        if len(path) < 2 or path[-1].lower() not in metadata_tables.KINDS:
             raise
         return _load_inspected(warehouse, warehouse.find(path[:-1]), question)
     if not found.partitioned:
@@ -114,7 +114,7 @@ def _load(warehouse: Warehouse, question: Question) -> Any:
 def _loaded(warehouse: Warehouse, entry: Entry, table: PartitionedTable, **more: Any) -> Any:
     answer = {
         "path": warehouse.catalog.root.uri_of(entry.location),
-        "table": told_of(table, table.version),
+        "table": table_info(table, table.version),
         "properties": {
             **entry.properties,
             "provider": "lancepart",
@@ -128,8 +128,8 @@ def _loaded(warehouse: Warehouse, entry: Entry, table: PartitionedTable, **more:
 def _load_plain(warehouse: Warehouse, entry: Entry, question: Question) -> Any:
     if question.get("timestamp") is not None:
         raise UnsupportedOperationError("a plain Lance table is read AS OF a version or a tag, not a moment")
-    handle = sides.open_plain(warehouse.catalog.root, entry.location, question.get("version"))
-    side = {"kind": sides.PLAIN, "location": entry.location, "version": int(handle.version)}
+    handle = metadata_tables.open_plain(warehouse.catalog.root, entry.location, question.get("version"))
+    side = {"kind": metadata_tables.PLAIN, "location": entry.location, "version": int(handle.version)}
     properties = {**entry.properties, "provider": "lance"}
     return answering(spark_schema(handle.schema), {"side": side, "properties": properties})
 
@@ -137,21 +137,21 @@ def _load_plain(warehouse: Warehouse, entry: Entry, question: Question) -> Any:
 def _load_inspected(warehouse: Warehouse, entry: Entry, question: Question) -> Any:
     table, kind = _opened(warehouse, entry.location, question), question["id"][-1].lower()
     side = {"kind": kind, "location": entry.location, "version": table.version}
-    return answering(spark_schema(sides.inspected(table, kind).schema), {"side": side, "properties": {}})
+    return answering(spark_schema(metadata_tables.inspected(table, kind).schema), {"side": side, "properties": {}})
 
 
-def plan_side(options: Options, question: Question) -> tuple[Any, sides.Plan]:
+def plan_side(options: Options, question: Question) -> tuple[Any, metadata_tables.Plan]:
     """The columns and the plan of a scan of what is no partitioned table."""
     warehouse = _warehouse(options)
     root = warehouse.catalog.root
-    if question["kind"] == sides.PLAIN:
-        schema = sides.open_plain(root, question["location"], question["version"]).schema
-        plan = sides.plan_plain(root, question)
+    if question["kind"] == metadata_tables.PLAIN:
+        schema = metadata_tables.open_plain(root, question["location"], question["version"]).schema
+        plan = metadata_tables.plan_plain(root, question)
     else:
         place = root.uri_of(question["location"])
         table = open_pinned(place, int(question["version"]), storage_options=dict(root.storage_options))
-        schema = sides.inspected(table, question["kind"]).schema
-        plan = sides.plan_inspected(table, question)
+        schema = metadata_tables.inspected(table, question["kind"]).schema
+        plan = metadata_tables.plan_inspected(table, question)
     names = list(question["columns"]) or [schema.names[0]]
     shown = spark_schema(schema)
     return answering(StructType([shown[name] for name in names]), {}), plan

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lancepart.commit import rows
+from lancepart.commit import manifest_changes
 from lancepart.errors import InvalidInputError, TableVersionNotFoundError, UnsupportedOperationError
 from lancepart.format.names import version_id
 from lancepart.format.records import VersionRecord
@@ -51,8 +51,8 @@ class Task:
 
     def _told(self, leaf: LeafChanges, step: Step, kind: str, batch: Any) -> Any:
         version = self.versions.get(f"{leaf.object_id}${step.number}", self.version)
-        told = batch.append_column(CHANGE, pa.array([kind] * batch.num_rows, pa.string()))
-        return told.append_column(VERSION, pa.array([version] * batch.num_rows, pa.int64()))
+        marked = batch.append_column(CHANGE, pa.array([kind] * batch.num_rows, pa.string()))
+        return marked.append_column(VERSION, pa.array([version] * batch.num_rows, pa.int64()))
 
 
 def run(task: bytes, schema: Any) -> Iterator[Any]:
@@ -169,7 +169,7 @@ class Stream:
         try:
             first = history.at(self._manifest, start)
             now = self._manifest.snapshot()
-            rows.refuse_expired(self._manifest, now, create.load(self._manifest, now), start)
+            manifest_changes.refuse_expired(self._manifest, now, create.load(self._manifest, now), start)
         except TableVersionNotFoundError:
             raise _gone(start) from None
         return first

@@ -27,7 +27,7 @@ _PARALLELISM = ("spark.sql.leafNodeDefaultParallelism", "spark.default.paralleli
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class SparkTask:
     """What one Spark task does: leaves to read or groups to join, and the schema to hand over."""
 
     schema: Any
@@ -35,7 +35,7 @@ class Work:
     groups: tuple[GroupTask, ...] = ()
     memory: int | None = None
 
-    def narrowed(self) -> Work:
+    def narrowed(self) -> SparkTask:
         """The same work for the columns of its schema only."""
         columns = tuple(self.schema.names)
         return replace(
@@ -85,9 +85,9 @@ def task_count(spark: Any, tasks: int | None = None) -> int:
     except PySparkException:
         pass
     for name in _PARALLELISM:
-        told = spark.conf.get(name, None)
-        if told:
-            return max(1, int(told))
+        setting = spark.conf.get(name, None)
+        if setting:
+            return max(1, int(setting))
     return max(1, int(spark.range(0, 1 << 16).selectExpr("spark_partition_id()").distinct().count()))
 
 
@@ -101,7 +101,7 @@ def _frame(spark: Any, root: str, plan: Mapping[str, str], schema: pa.Schema) ->
 class Handed:
     """A plan that was made elsewhere; its tasks know all that they need."""
 
-    def rows(self, work: Work) -> Iterator[Any]:
+    def rows(self, work: SparkTask) -> Iterator[Any]:
         """The rows of one task."""
         yield from work.batches()
 
@@ -115,6 +115,6 @@ def handed(options: Mapping[str, str], columns: Sequence[str] | None) -> tuple[A
     names = whole.names if columns is None else list(columns) or whole.names[:1]
     chosen = StructType([whole[name] for name in names])
     schema = arrow_schema(chosen)
-    tasks = [Work(schema=schema, leaves=leaves).narrowed() for leaves in scans]
-    tasks += [Work(schema=schema, groups=groups, memory=memory).narrowed() for groups in joins]
-    return chosen, (pickle.dumps(Handed()), [pickle.dumps(task) for task in tasks or [Work(schema=schema)]])
+    tasks = [SparkTask(schema=schema, leaves=leaves).narrowed() for leaves in scans]
+    tasks += [SparkTask(schema=schema, groups=groups, memory=memory).narrowed() for groups in joins]
+    return chosen, (pickle.dumps(Handed()), [pickle.dumps(task) for task in tasks or [SparkTask(schema=schema)]])

@@ -141,25 +141,25 @@ def arrow_schema(schema: Any) -> Any:
 
 def commented(columns: Any, schema: Any) -> Any:
     """An Arrow schema with the comments that Spark's columns have."""
-    told = [field.metadata.get(COMMENT) for field in schema]
+    comments = [field.metadata.get(COMMENT) for field in schema]
     fields = [
-        field.with_metadata({COMMENT: text}) if text else field for field, text in zip(columns, told, strict=True)
+        field.with_metadata({COMMENT: text}) if text else field for field, text in zip(columns, comments, strict=True)
     ]
     return pa.schema(fields, metadata=columns.metadata)
 
 
 def as_spark(batch: Any, schema: Any) -> Any:
     """A batch in the Arrow schema in which Spark takes it."""
-    arrays = [converted(batch.column(field.name), field.type) for field in schema]
+    arrays = [as_spark_array(batch.column(field.name), field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def converted(array: Any, wanted: Any) -> Any:
+def as_spark_array(array: Any, wanted: Any) -> Any:
     """An array in the type in which Spark takes it; times are cut toward the past, as their hashes are."""
     if array.type == wanted:
         return array
     if isinstance(array, pa.ExtensionArray):
-        return converted(array.storage, wanted)
+        return as_spark_array(array.storage, wanted)
     kind = array.type
     if (pa.types.is_timestamp(kind) or pa.types.is_duration(kind)) and kind.unit == "ns":
         return _floored(array).cast(wanted)

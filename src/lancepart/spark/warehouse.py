@@ -38,7 +38,7 @@ from lancepart.layout.opening import moved
 from lancepart.model.ids import check_path, hashed_location, object_id
 from lancepart.storage import removal
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.rows import NAMESPACE, Change, Row, Update, dump_metadata, now
+from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
 
 _OPTION, _STORAGE = "option.", "storage."
@@ -106,8 +106,8 @@ class Warehouse:
             row = self.catalog.require_namespace(snapshot, path)
             assert row is not None
             kept = {**(row.metadata or {}), **changes}
-            told = dump_metadata({key: value for key, value in kept.items() if value is not None})
-            return Change(updates=(Update(object_id=identifier, values={"metadata": told}),)), None
+            metadata = dump_metadata({key: value for key, value in kept.items() if value is not None})
+            return Change(updates=(Update(object_id=identifier, values={"metadata": metadata}),)), None
 
         self.catalog.manifest.transact(plan)
 
@@ -135,8 +135,8 @@ class Warehouse:
         row = snapshot.row(object_id(path))
         location = own_root(row.metadata or {}) if row is not None and row.object_type == NAMESPACE else None
         if row is not None and location is not None:
-            told = row.metadata
-            return Entry(location=location, properties=as_properties(told), identity=identity(told))
+            metadata = row.metadata
+            return Entry(location=location, properties=as_properties(metadata), identity=identity(metadata))
         located = tables.find(self.catalog, snapshot, path)
         if located is None or located.is_published:
             return None
@@ -155,8 +155,8 @@ class Warehouse:
     def publish(self, path: Path, location: str, properties: Properties, *, replaced: str | None) -> None:
         """Give a directory its row, in the place of the one that has the name if ``replaced`` is where that lives."""
         identifier = object_id(path)
-        told = {**self._identified(location), **_allowed(properties)}
-        fresh = Row(object_id=identifier, object_type=NAMESPACE, metadata=told, created_at=now())
+        metadata = {**self._identified(location), **_allowed(properties)}
+        fresh = Row(object_id=identifier, object_type=NAMESPACE, metadata=metadata, created_at=now())
 
         def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, str | None]:
             self._require(snapshot, path[:-1])
@@ -170,7 +170,7 @@ class Warehouse:
                 return Change(inserts=(fresh,), touches=touches), None
             if there is None or not there.partitioned or there.location != replaced:
                 raise ConcurrentModificationError(f"table {shown(path)} was replaced or dropped by another writer")
-            update = Update(object_id=identifier, values={"metadata": dump_metadata(told)})
+            update = Update(object_id=identifier, values={"metadata": dump_metadata(metadata)})
             return Change(updates=(update,), touches=touches), there.identity
 
         known = self.catalog.manifest.transact(plan)

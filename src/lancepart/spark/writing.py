@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancepart.commit import staged
-from lancepart.commit.once import Once
-from lancepart.commit.staged import Job
+from lancepart.commit import distributed_write
+from lancepart.commit.distributed_write import WriteJob
+from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
@@ -27,14 +27,14 @@ from lancepart.errors import (
 )
 from lancepart.layout.metadata import HIVE, STRONG
 from lancepart.maintain.discard import discard_new
-from lancepart.model.sqltext import arguments, tokens
+from lancepart.model.sql_text import arguments, tokens
 from lancepart.read.leaf import ADDRESS, LEAF
 from lancepart.spark.filters import predicate_of
 from lancepart.spark.options import check as check_options
 from lancepart.spark.repartitioning import refuse_new_cycles
 from lancepart.spark.source import QUESTION, location
 from lancepart.spark.types import arrow_schema, from_spark, may_be_taken
-from lancepart.storage import leafdata
+from lancepart.storage import leaf_data
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
@@ -44,7 +44,12 @@ from lancepart.write.conform import check_complete
 Options = Mapping[str, str]
 _ASIDE = "__jobs"
 _DYNAMIC = "dynamic"
-_MODES = {"append": staged.APPEND, "truncate": staged.REPLACE, "dynamic": staged.OVERWRITE, "filter": staged.WHERE}
+_MODES = {
+    "append": distributed_write.APPEND,
+    "truncate": distributed_write.REPLACE,
+    "dynamic": distributed_write.OVERWRITE,
+    "filter": distributed_write.WHERE,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +59,7 @@ class Writing:
     ``made`` is the salt of the table if the write made it.
     """
 
-    job: Job
+    job: WriteJob
     schema: Any
     made: str | None = None
 
@@ -64,11 +69,11 @@ class Writing:
         if self.job.done:
             for _ in rows:
                 pass
-        return pickle.dumps(staged.write(self.job, pa.RecordBatchReader.from_batches(self.schema, rows)))
+        return pickle.dumps(distributed_write.write(self.job, pa.RecordBatchReader.from_batches(self.schema, rows)))
 
     def commit(self, reports: Iterable[bytes]) -> int | None:
         """Publish what the tasks report."""
-        return staged.commit(Manifest(self.job.root), self.job, map(pickle.loads, reports))
+        return distributed_write.commit(Manifest(self.job.root), self.job, map(pickle.loads, reports))
 
     def abort(self) -> None:
         """Take a table back that this write had made; files in one that was there are found by remove_orphans."""
@@ -80,7 +85,7 @@ class Writing:
 class RowWriting:
     """A statement that changes rows: its tasks give new rows, and the places of those that go."""
 
-    job: Job
+    job: WriteJob
     schema: Any
 
     def write(self, batches: Iterable[Any]) -> bytes:
@@ -88,16 +93,16 @@ class RowWriting:
         gone: dict[int, list[Any]] = defaultdict(list)
         rows = self._new(batches, gone)
         given = pa.RecordBatchReader.from_batches(self.schema, rows) if len(self.schema) else list(rows)
-        report = staged.write(self.job, given)
-        places = {number: np.concatenate(found) for number, found in gone.items()}
-        return pickle.dumps(replace(report, gone=places))
+        report = distributed_write.write(self.job, given)
+        row_addresses = {number: np.concatenate(found) for number, found in gone.items()}
+        return pickle.dumps(replace(report, gone=row_addresses))
 
     def _new(self, batches: Iterable[Any], gone: dict[int, list[Any]]) -> Iterator[Any]:
         """The new rows among all; the places of the others are put down by their leaf."""
         for batch in batches:
             going = pc.is_valid(batch.column(LEAF))
-            places = batch.select([LEAF, ADDRESS]).filter(going)
-            leaves, addresses = (places.column(name).to_numpy() for name in (LEAF, ADDRESS))
+            row_addresses = batch.select([LEAF, ADDRESS]).filter(going)
+            leaves, addresses = (row_addresses.column(name).to_numpy() for name in (LEAF, ADDRESS))
             for number in np.unique(leaves):
                 gone[int(number)].append(addresses[leaves == number].astype(np.uint64))
             rows = batch.select(self.schema.names).filter(pc.invert(going))
@@ -106,7 +111,7 @@ class RowWriting:
 
     def commit(self, reports: Iterable[bytes]) -> int | None:
         """Publish what the tasks report."""
-        return staged.commit(Manifest(self.job.root), self.job, map(pickle.loads, reports))
+        return distributed_write.commit(Manifest(self.job.root), self.job, map(pickle.loads, reports))
 
     def abort(self) -> None:
         """Do nothing: no version names what was written, and remove_orphans finds it."""
@@ -128,20 +133,20 @@ class TreeWriting:
         """One task: its rows put aside, and where."""
         location = f"{_ASIDE}/{self.id}/{uuid.uuid4().hex}"
         rows = pa.RecordBatchReader.from_batches(self.schema, (from_spark(batch, self.schema) for batch in batches))
-        leafdata.create_leaf(
-            self.root, location, self.schema, leafdata.stage(self.root, location, rows, base=None).items
+        leaf_data.create_leaf(
+            self.root, location, self.schema, leaf_data.stage(self.root, location, rows, base=None).items
         )
         return location.encode()
 
     def commit(self, reports: Iterable[bytes]) -> None:
         """Write what was put aside into the tree."""
-        found = [leafdata.open_leaf(self.root, report.decode(), None).to_batches() for report in reports]
+        found = [leaf_data.open_leaf(self.root, report.decode(), None).to_batches() for report in reports]
         rows = pa.RecordBatchReader.from_batches(self.schema, chain.from_iterable(found))
         table = open_table(self.root.uri, storage_options=self.root.storage_options)
         try:
-            if self.mode == staged.APPEND:
+            if self.mode == distributed_write.APPEND:
                 table.append(rows)
-            elif self.mode == staged.REPLACE:
+            elif self.mode == distributed_write.REPLACE:
                 table.delete("true")
                 table.append(rows)
             else:
@@ -159,19 +164,21 @@ def plan(options: Options, schema: Any, overwrite: bool) -> Writing | RowWriting
     check_options(options)
     given = {key.lower(): value for key, value in options.items()}
     question = json.loads(given.get(QUESTION, "{}"))
-    if question.get("mode") == staged.ROWS:
+    if question.get("mode") == distributed_write.ROWS:
         return _rows(options, question, schema)
     table, made = _table(given, question, arrow_schema(schema))
     mode, where = _mode(given, question, overwrite)
     root = Root.parse(*location(options))
     try:
-        if mode == staged.WHERE and where is None:
+        if mode == distributed_write.WHERE and where is None:
             replaced = predicate_of(question["pushed"], (), table.schema)
             where = "true" if replaced is None else replaced.to_sql()
         key = given.get("idempotency_key")
         if table.metadata.layout == HIVE:
             return _into_tree(root, table, schema, mode=mode, where=where, key=key)
-        job = staged.plan(Manifest(root), mode=mode, where=where, once=None if key is None else Once(key=key))
+        job = distributed_write.plan(
+            Manifest(root), mode=mode, where=where, once=None if key is None else IdempotencyKey(key=key)
+        )
         return Writing(job=job, schema=columns_of(schema, table.schema), made=made)
     except BaseException:
         if made is not None:
@@ -199,9 +206,9 @@ def _rows(options: Options, question: Mapping[str, Any], schema: Any) -> RowWrit
             "table.upsert or table.delete in Python"
         )
     read = predicate_of(question.get("handled", ()), question.get("pushed", ()), table.schema)
-    job = staged.plan(
+    job = distributed_write.plan(
         Manifest(Root.parse(root, storage)),
-        mode=staged.ROWS,
+        mode=distributed_write.ROWS,
         where=None if read is None else read.to_sql(),
         version=question["version"],
         name=question["command"],
@@ -226,9 +233,9 @@ def _mode(options: Options, question: Mapping[str, Any], overwrite: bool) -> tup
     """What happens to the rows that are there: what Spark says, unless the options say it more exactly."""
     asked = question.get("mode", "truncate" if overwrite else "append")
     if asked == "truncate" and "replacewhere" in options:
-        return staged.WHERE, options["replacewhere"]
+        return distributed_write.WHERE, options["replacewhere"]
     if asked == "truncate" and options.get("partitionoverwritemode", "").lower() == _DYNAMIC:
-        return staged.OVERWRITE, None
+        return distributed_write.OVERWRITE, None
     return _MODES[asked], None
 
 

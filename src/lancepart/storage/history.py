@@ -13,10 +13,10 @@ from lancepart.errors import (
     TableVersionNotFoundError,
 )
 from lancepart.format.rows import read_rows
-from lancepart.storage import leaffiles
+from lancepart.storage import leaf_files
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import NAME, Manifest
-from lancepart.storage.rows import TABLE_VERSION, Row
+from lancepart.storage.manifest_rows import TABLE_VERSION, Row
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import MissingError, storage_errors
 
@@ -87,7 +87,7 @@ def stored(manifest: Manifest) -> list[tuple[int, datetime]]:
     _, files = Files(manifest.root).children(f"{NAME}/_versions")
     found: dict[int, datetime] = {}
     for info in files:
-        file = leaffiles.parse(info.path[len(NAME) + 1 :])
+        file = leaf_files.parse(info.path[len(NAME) + 1 :])
         if file is not None and file.version is not None:
             found[file.version] = info.modified
     latest, ordered = datetime.min.replace(tzinfo=UTC), []

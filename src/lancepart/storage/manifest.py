@@ -16,12 +16,12 @@ import pyarrow as pa
 from lancepart.errors import ConcurrentModificationError, InternalError, InvalidTableStateError, LanceNamespaceError
 from lancepart.format.names import REQUIRED_COLUMNS, TABLE_VERSION
 from lancepart.format.rows import CREATED_AT, PRIMARY_KEY, PRIMARY_KEY_POSITION, SCHEMA
-from lancepart.storage import upkeep
+from lancepart.storage import manifest_maintenance
 from lancepart.storage.dataset import create_dataset
 from lancepart.storage.files import Files
-from lancepart.storage.places import refuse_file
+from lancepart.storage.manifest_rows import Change, source_table
 from lancepart.storage.root import Root
-from lancepart.storage.rows import Change, source_table
+from lancepart.storage.root_contents import refuse_file
 from lancepart.storage.snapshot import Snapshot, literals
 from lancepart.storage.translate import (
     BlindCommitError,
@@ -168,10 +168,10 @@ class Manifest:
         self._refuse_blind(snapshot, version)
         if written is not None and version == snapshot.version + 1 and type(snapshot) is Snapshot:
             self._latest = snapshot.followed(handle, change, written)
-        upkeep.after_commit(self, version, written=len(change.inserts))
+        manifest_maintenance.after_commit(self, version, written=len(change.inserts))
         if not self._indexed:
             self._indexed = True
-            upkeep.index_others(copy.copy(handle), self.root)
+            manifest_maintenance.index_others(copy.copy(handle), self.root)
         return version
 
     def _refuse_blind(self, snapshot: Snapshot, version: int) -> None:
@@ -262,9 +262,9 @@ class Manifest:
                 if handle.schema.field(name).type != wanted
             ]
             if changes:
-                upkeep.drop_indices(handle, [change["path"] for change in changes])
+                manifest_maintenance.drop_indices(handle, [change["path"] for change in changes])
                 handle.alter_columns(*changes)
-                upkeep.create_indices(handle)
+                manifest_maintenance.create_indices(handle)
 
         self._retry("widen columns of __manifest", attempt)
 
@@ -325,7 +325,7 @@ class Manifest:
         except ExistsError:
             return
         with contextlib.suppress(LanceNamespaceError), storage_errors("index __manifest", self.root):
-            upkeep.create_indices(handle)
+            manifest_maintenance.create_indices(handle)
 
     def _landed(self, change: Change) -> int:
         """A version at which a change reported as lost is there all the same, or 0.

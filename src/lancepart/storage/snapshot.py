@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from lancepart.errors import InvalidTableStateError
 from lancepart.format.names import REQUIRED_COLUMNS, TABLE, TABLE_VERSION, split_version_id, version_id
 from lancepart.format.rows import Row, read_rows
+from lancepart.storage.manifest_rows import Change
 from lancepart.storage.root import Root
-from lancepart.storage.rows import Change
 from lancepart.storage.translate import storage_errors
 
 _REMEMBERED = 4_096

@@ -94,7 +94,7 @@ def _asked(snapshot: Snapshot) -> tuple[str, float] | None:
     if text is None:
         return None
     try:
-        told = json.loads(text)
-        return str(told["id"]), min(float(told["seconds"]), LONGEST_WAIT)
+        payload = json.loads(text)
+        return str(payload["id"]), min(float(payload["seconds"]), LONGEST_WAIT)
     except (ValueError, KeyError, TypeError):
         return None

@@ -50,7 +50,7 @@ def partial_batches(data: Any, schema: Any, *, complete: bool = False) -> Iterat
             _check_missing(chunk.unnamed if complete else (), schema)
             yield chunk
         return
-    held: list[Any] = []
+    buffered: list[Any] = []
     rows = size = 0
     stream = reader(data, schema)
     missing = [name for name in schema.names if name not in stream.schema.names]
@@ -61,13 +61,13 @@ def partial_batches(data: Any, schema: Any, *, complete: bool = False) -> Iterat
         if not len(stream.schema):
             raise TableSchemaValidationError("the data has rows and no column: name at least one")
         fitted = fit(pa.Table.from_batches([batch]), schema)
-        held.append(fitted)
+        buffered.append(fitted)
         rows, size = rows + batch.num_rows, size + fitted.nbytes
         if rows >= CHUNK_ROWS or size >= CHUNK_BYTES:
-            yield _without(pa.concat_tables(held), missing)
-            held, rows, size = [], 0, 0
-    if held:
-        yield _without(pa.concat_tables(held), missing)
+            yield _without(pa.concat_tables(buffered), missing)
+            buffered, rows, size = [], 0, 0
+    if buffered:
+        yield _without(pa.concat_tables(buffered), missing)
 
 
 def _without(table: Any, missing: Sequence[str]) -> Rows:

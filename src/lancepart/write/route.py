@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancepart.model.keys import value_keys
+from lancepart.model.partition_keys import value_keys
 from lancepart.model.schema import source_path
 from lancepart.model.spec import PartitionSpec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class PartitionRows:
     """The rows of one partition; ``values`` are Arrow scalars, one a field of the spec."""
 
     key: tuple[str, ...]
@@ -25,7 +25,7 @@ class Part:
     rows: Any
 
 
-def route(rows: Any, schema: Any, spec: PartitionSpec) -> Iterator[Part]:
+def route(rows: Any, schema: Any, spec: PartitionSpec) -> Iterator[PartitionRows]:
     """Split rows by partition: one pass over the columns, then one slice a partition.
 
     ``schema`` has field ids, and its columns stand in the order of the rows'.
@@ -44,7 +44,7 @@ def route(rows: Any, schema: Any, spec: PartitionSpec) -> Iterator[Part]:
     fresh = any("struct<" in str(field.type) for field in rows.schema)
     for start, end in zip(bounds.tolist(), ends.tolist(), strict=True):
         code = int(ordered[start])
-        yield Part(
+        yield PartitionRows(
             key=keys[code],
             values=tuple(array[code] for array in distinct),
             rows=_copied(in_order.slice(start, end - start)) if fresh else in_order.slice(start, end - start),
@@ -59,7 +59,7 @@ def in_partitions(rows: Any, schema: Any, spec: PartitionSpec, keys: Set[tuple[s
     return np.array([key in keys for key in distinct], dtype=bool)[codes]
 
 
-def places(rows: Any, schema: Any, spec: PartitionSpec) -> Any:
+def partition_numbers(rows: Any, schema: Any, spec: PartitionSpec) -> Any:
     """A number for each row that is the same wherever rows of one partition are met; others may share it."""
     values = partition_values(rows, schema, spec)
     codes, first = _codes(values, rows.num_rows)

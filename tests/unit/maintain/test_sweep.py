@@ -15,7 +15,7 @@ import pytest
 
 from lancepart.maintain import sweep
 from lancepart.maintain.sweep import Found, Looking, Member, Removed, Removing
-from lancepart.storage.leaffiles import Kind, parse
+from lancepart.storage.leaf_files import Kind, parse
 from lancepart.storage.root import Root
 
 LEAF = "leaf"

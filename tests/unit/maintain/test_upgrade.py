@@ -19,7 +19,7 @@ from lancepart.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from lancepart.maintain import upgradecopy, upgradedraft, upgradehive
+from lancepart.maintain import upgrade_copy, upgrade_draft, upgrade_hive
 from lancepart.maintain.fingerprint import Fingerprint, fingerprint
 from lancepart.model.transforms import Bucket, Identity, Truncate, Year
 from tests.conformance.draft import appendix
@@ -176,7 +176,7 @@ def test_a_hash_of_nested_values_has_nothing_like_it(local: Place) -> None:
 
 def test_a_copy_that_differs_is_not_swapped_in(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     trees.write_events(local.root)
-    monkeypatch.setattr(upgradehive, "rows_of", lambda *_: Fingerprint(1, 1))
+    monkeypatch.setattr(upgrade_hive, "rows_of", lambda *_: Fingerprint(1, 1))
 
     with pytest.raises(InternalError, match="the old table stays"):
         lp.upgrade(local.root)
@@ -188,7 +188,7 @@ def test_a_copy_that_differs_is_not_swapped_in(local: Place, monkeypatch: pytest
 def test_a_leaf_that_changes_meanwhile_is_copied_again(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     trees.write_events(local.root)
     other = lp.open_table(local.root)
-    real, calls = upgradehive._verify, []
+    real, calls = upgrade_hive._verify, []
 
     def verify(*arguments: Any) -> None:
         real(*arguments)
@@ -198,7 +198,7 @@ def test_a_leaf_that_changes_meanwhile_is_copied_again(local: Place, monkeypatch
             other.delete("id IN (5, 6)")
         calls.append(arguments)
 
-    monkeypatch.setattr(upgradehive, "_verify", verify)
+    monkeypatch.setattr(upgrade_hive, "_verify", verify)
 
     table = lp.upgrade(local.root)
 
@@ -213,7 +213,7 @@ def test_an_upgrade_that_another_one_overtakes_changes_nothing(
     local: Place, monkeypatch: pytest.MonkeyPatch, namespace: tuple[str, ...]
 ) -> None:
     trees.write_events(local.root, namespace=namespace)
-    real = upgradehive._verify
+    real = upgrade_hive._verify
 
     def verify(*arguments: Any) -> None:
         real(*arguments)
@@ -221,7 +221,7 @@ def test_an_upgrade_that_another_one_overtakes_changes_nothing(
         winner = lp.upgrade(local.root, namespace=namespace)
         winner.append([{"id": 7, "event_date": date(2025, 12, 10), "country": "US"}])
 
-    monkeypatch.setattr(upgradehive, "_verify", verify)
+    monkeypatch.setattr(upgrade_hive, "_verify", verify)
 
     with pytest.raises(ConcurrentModificationError, match="open it again"):
         lp.upgrade(local.root, namespace=namespace)
@@ -230,7 +230,7 @@ def test_an_upgrade_that_another_one_overtakes_changes_nothing(
 
 def test_an_upgrade_goes_on_where_the_last_one_failed(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     trees.write_events(local.root)
-    real, copied = upgradecopy._copy, []
+    real, copied = upgrade_copy._copy, []
 
     def copy(source: Any, old: Any, leaf: Any, *rest: Any) -> Any:
         if len(copied) == 2:
@@ -238,10 +238,10 @@ def test_an_upgrade_goes_on_where_the_last_one_failed(local: Place, monkeypatch:
         copied.append(leaf.object_id)
         return real(source, old, leaf, *rest)
 
-    monkeypatch.setattr(upgradecopy, "_copy", copy)
+    monkeypatch.setattr(upgrade_copy, "_copy", copy)
     with pytest.raises(KeyboardInterrupt):
         lp.upgrade(local.root)
-    monkeypatch.setattr(upgradecopy, "_copy", lambda *args: (copied.append(args[2].object_id), real(*args))[1])
+    monkeypatch.setattr(upgrade_copy, "_copy", lambda *args: (copied.append(args[2].object_id), real(*args))[1])
 
     table = lp.upgrade(local.root)
 
@@ -328,13 +328,13 @@ def test_a_draft_without_read_columns_becomes_a_weak_table(local: Place) -> None
 def test_a_commit_of_the_draft_beside_the_swap_is_kept(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     draft_table(local)
     other = lp.open_table(local.root)
-    real = upgradedraft._verify
+    real = upgrade_draft._verify
 
     def verify(*arguments: Any) -> None:
         real(*arguments)
         other.append(appendix.events((20, appendix.DAY, "US")))
 
-    monkeypatch.setattr(upgradedraft, "_verify", verify)
+    monkeypatch.setattr(upgrade_draft, "_verify", verify)
 
     table = lp.upgrade(local.root)
 

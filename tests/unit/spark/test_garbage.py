@@ -20,7 +20,7 @@ from lancepart.model.ids import leaf_location
 from lancepart.spark import statements
 from lancepart.spark.describe import ANSWER
 from lancepart.spark.warehouse import Warehouse
-from lancepart.storage import leafdata
+from lancepart.storage import leaf_data
 from lancepart.storage.manifest import Manifest
 from tests.concurrency.test_lost_answers import chosen
 from tests.support import proxy, s3
@@ -75,7 +75,7 @@ def straggle(warehouse: Warehouse, location: str) -> None:
     """What a task does that still has rows to write when its statement has failed and tidied up."""
     rows = pa.table({"id": [1], "k": [1]})
     leaf = leaf_location("a job", "v1$k7m2n9p4q8r5s3t6$dataset")
-    leafdata.stage(moved(warehouse.catalog.root, location), leaf, rows.to_reader(), base=None)
+    leaf_data.stage(moved(warehouse.catalog.root, location), leaf, rows.to_reader(), base=None)
 
 
 def test_what_a_straggler_or_a_crash_leaves_of_a_table_goes(warehouse: Warehouse) -> None:

@@ -41,8 +41,8 @@ def test_leaves_share_tasks_and_keys_divide_them(tmp_path: Path) -> None:
 
     assert len(without.tasks) == 1
     assert sorted(keyed.keys) == [(f"c{n}",) for n in range(5)]
-    assert len(keyed.loose) == 1
-    assert ids(without) == ids(keyed) == ids(keyed, keyed.loose) == list(range(150))
+    assert len(keyed.unkeyed_tasks) == 1
+    assert ids(without) == ids(keyed) == ids(keyed, keyed.unkeyed_tasks) == list(range(150))
 
 
 def test_a_large_leaf_is_split_by_its_fragments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

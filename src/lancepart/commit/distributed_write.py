@@ -1,0 +1,203 @@
+"""Writes whose rows are written by many processes and published by one.
+
+Tasks write fragments only, each for itself: what a leaf is called and where it lives follows from the job, so they need
+not talk. Whoever planned the job commits what the tasks that succeeded report; what others wrote is garbage.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lancepart.commit import upserts, verbs
+from lancepart.commit.floors import CollectedError
+from lancepart.commit.idempotency import IdempotencyKey
+from lancepart.commit.leaf_changes import LeafChanges, StaleReadError
+from lancepart.commit.transaction import Transaction
+from lancepart.commit.write_job import (
+    APPEND,
+    MODES,
+    OVERWRITE,
+    REPLACE,
+    ROWS,
+    UPSERT,
+    WHERE,
+    StagedPartition,
+    WriteJob,
+    WriteResult,
+    adopt,
+)
+from lancepart.errors import CommitConflictError, InvalidInputError
+from lancepart.layout.metadata import TableMetadata
+from lancepart.storage.manifest import RETRY_SECONDS, Manifest
+from lancepart.storage.translate import MissingError, UnreadableError, storage_errors
+from lancepart.storage.turns import Turn
+from lancepart.write.conform import batches, partial_batches
+from lancepart.write.route import route
+
+
+def plan(
+    manifest: Manifest,
+    *,
+    mode: str = APPEND,
+    where: str | None = None,
+    on: Sequence[str] = (),
+    columns: Collection[str] | None = None,
+    once: IdempotencyKey | None = None,
+    version: int | None = None,
+    name: str | None = None,
+) -> WriteJob:
+    """Plan a write, on a snapshot if one is given, and refuse what can't be done before any task starts.
+
+    ``columns`` are those that the rows of an upsert name, if not all.
+    """
+    if mode not in MODES:
+        raise InvalidInputError(f"mode is {mode!r}: use one of {', '.join(MODES)}")
+    transaction = Transaction(manifest=manifest, operation=mode, once=once, version=version)
+    if mode in (WHERE, ROWS):
+        verbs.filter_of(transaction, where)
+    unnamed = unnamed_columns(transaction.metadata, columns)
+    if mode == UPSERT:
+        upserts.check_key(transaction.metadata.plain_schema, on)
+        upserts.require_key(on, unnamed)
+    done = once is not None and once.is_done(transaction.snapshot)
+    return WriteJob(
+        root=manifest.root,
+        version=transaction.snapshot.version,
+        mode=mode,
+        where=where,
+        on=tuple(on),
+        once=once,
+        done=done,
+        name=name,
+        partial=mode == UPSERT and bool(unnamed),
+    )
+
+
+def unnamed_columns(metadata: TableMetadata, columns: Collection[str] | None) -> frozenset[str]:
+    """The columns of a table that rows do not name."""
+    return frozenset() if columns is None else frozenset(metadata.schema.names) - frozenset(columns)
+
+
+def write(job: WriteJob, data: Any) -> WriteResult:
+    """One task: write its rows into the directories of their partitions."""
+    if job.done:
+        return WriteResult()
+    transaction = _transaction(job, Manifest(job.root), job.version)
+    metadata = transaction.metadata
+    predicate = verbs.filter_of(transaction, job.where) if job.mode == WHERE else None
+    found: list[StagedPartition] = []
+    keys, rows = [], 0
+    for chunk in _chunks(job, transaction, data):
+        if predicate is not None:
+            verbs.matching(chunk, predicate, str(job.where))
+        rows += chunk.num_rows
+        if job.on:
+            keys.append(chunk.select(list(job.on)))
+        routed = list(route(chunk, metadata.schema, transaction.spec))
+        works = transaction.work_for(routed)
+        staged = transaction.over(
+            list(zip(works, routed, strict=True)), lambda pair: _staged(job, pair[0], pair[1].rows, pair[1])
+        )
+        found += staged
+    return WriteResult(parts=tuple(found), keys=pa.concat_tables(keys) if keys else None, rows=rows)
+
+
+def _chunks(job: WriteJob, transaction: Transaction, data: Any) -> Iterator[Any]:
+    """The rows of a task; those of a partial upsert are completed by what the table holds at the job's snapshot."""
+    schema = transaction.metadata.plain_schema
+    if not job.partial:
+        yield from batches(data, schema)
+        return
+    for rows in partial_batches(data, schema):
+        upserts.require_key(job.on, rows.unnamed)
+        _, matches = verbs.find_keys(transaction, rows.table.select(list(job.on)), keep=list(rows.unnamed))
+        yield upserts.completed(rows, matches, job.on)
+
+
+def _staged(job: WriteJob, work: LeafChanges, rows: Any, part: Any) -> StagedPartition:
+    """Write rows for a partition; for one that they replace and that can't be opened, as if it were new."""
+    try:
+        staged = work.stage([rows])
+    except UnreadableError:
+        if job.mode not in (OVERWRITE, REPLACE):
+            raise
+        work.relocate()
+        work.leaf = None
+        staged = work.stage([rows])
+    assert staged is not None
+    return StagedPartition(key=part.key, values=part.values, location=work.location, staged=staged)
+
+
+def commit(manifest: Manifest, job: WriteJob, reports: Iterable[WriteResult]) -> int | None:
+    """Publish what the tasks wrote, again on a newer snapshot if what it depends on changed meanwhile."""
+    if job.done:
+        return manifest.snapshot().version
+    with Turn(manifest) as turn:
+        return _committed(manifest, job, list(reports), turn)
+
+
+def _committed(manifest: Manifest, job: WriteJob, written: Sequence[WriteResult], turn: Turn) -> int | None:
+    deadline = time.monotonic() + RETRY_SECONDS
+    version: int | None = job.version
+    while True:
+        begun = time.monotonic()
+        try:
+            transaction = _transaction(job, manifest, version)
+            with storage_errors("take in what tasks wrote", manifest.root):
+                adopt(transaction, job, written)
+            return transaction.commit()
+        except (MissingError, FileNotFoundError) as error:
+            message = (
+                f"{job.operation}: the snapshot {job.version} at which it began, or what it wrote since, has expired"
+            )
+            raise CollectedError(f"{message}; nothing was changed, so run it again ({error})") from None
+        except CommitConflictError as error:
+            if job.mode == ROWS:
+                message = f"{job.operation}: {error}; nothing was changed, so run it again"
+                raise CommitConflictError(message, partitions=error.partitions) from None
+            fatal = job.partial or isinstance(error, CollectedError) or not isinstance(error, StaleReadError)
+            if fatal or time.monotonic() > deadline:
+                raise
+            version = None
+            turn.lose(time.monotonic() - begun)
+            time.sleep(random.uniform(0, 0.05))
+
+
+def job_of(transaction: Transaction) -> WriteJob:
+    """A job whose rows become part of a transaction that has begun."""
+    return WriteJob(root=transaction.manifest.root, version=transaction.snapshot.version, id=transaction.id)
+
+
+def _transaction(job: WriteJob, manifest: Manifest, version: int | None) -> Transaction:
+    """A transaction under the job's own id, which all its tasks share, and at whose snapshot they began."""
+    return Transaction(
+        manifest=manifest,
+        operation=job.operation,
+        once=job.once,
+        version=version,
+        since=job.version,
+        id=job.id,
+        began=job.began,
+    )
+
+
+__all__ = [
+    "APPEND",
+    "OVERWRITE",
+    "REPLACE",
+    "ROWS",
+    "UPSERT",
+    "WHERE",
+    "WriteJob",
+    "WriteResult",
+    "adopt",
+    "commit",
+    "job_of",
+    "plan",
+    "write",
+]

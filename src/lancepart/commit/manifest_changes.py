@@ -1,0 +1,202 @@
+"""The rows of ``__manifest`` that a commit writes for its leaves."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lancepart.commit.floors import Floor, carried
+from lancepart.commit.leaf_changes import LeafChanges
+from lancepart.errors import TableVersionNotFoundError
+from lancepart.format.names import (
+    FENCE,
+    NAMESPACE,
+    OLDEST,
+    READ_BRANCH,
+    READ_TAG,
+    READ_VERSION,
+    TABLE_VERSION,
+    partition_column,
+    split_version_id,
+)
+from lancepart.format.records import LeafRecord, VersionRecord
+from lancepart.format.rows import Row, dump_metadata, now
+from lancepart.layout.metadata import DRAFT, TableMetadata
+from lancepart.model.spec import PartitionSpec
+from lancepart.storage import history
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.manifest_rows import Change, Update
+from lancepart.storage.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lancepart.commit.transaction import Transaction
+
+_LOOKED_UP = 4
+
+
+def of_works(transaction: Transaction, snapshot: Snapshot, works: Sequence[LeafChanges]) -> Change:
+    """Everything that a commit writes, apart from its fence."""
+    fresh = [work for work in works if work.is_new]
+    snapshot.rows(work.object_id for work in works if work.leaf is not None)
+    inserts = missing_namespaces(snapshot, transaction.spec, fresh)
+    numbers = last_numbers(snapshot, [work.object_id for work in fresh])
+    updates = []
+    for work in works:
+        more, changed = _of_work(transaction, snapshot, work, numbers)
+        inserts += more
+        updates += changed
+    return Change(inserts=tuple(inserts), updates=tuple(updates))
+
+
+def _of_work(
+    transaction: Transaction, snapshot: Snapshot, work: LeafChanges, numbers: Mapping[str, int]
+) -> tuple[list[Row], list[Update]]:
+    """For one leaf: its row points at the new version, and a row of its own records that version and its place."""
+    if transaction.metadata.layout == DRAFT:
+        return _of_draft_work(transaction, snapshot, work)
+    number = (work.leaf.number if work.leaf is not None else numbers.get(work.object_id, 0)) + 1
+    version = VersionRecord(
+        leaf=work.object_id,
+        number=number,
+        read_version=work.head,
+        location=work.location,
+        signature=transaction.signature,
+        added=work.added,
+        deleted=work.deleted,
+        change=transaction.metadata.change,
+        moved=work.moved,
+        stats=work.stats,
+        created_at=now(),
+    ).to_row()
+    if work.leaf is None:
+        floor = carried(snapshot.row(fence_id(transaction.metadata)))
+        record = replace(new_leaf(transaction.spec, work), read_version=work.head, number=number, stats=work.stats)
+        return [replace(record, others=floor).to_row(), version], []
+    before = snapshot.row(work.object_id)
+    kept = {} if before is None else LeafRecord.from_row(before).others
+    leaf = LeafRecord(
+        object_id=work.object_id,
+        location=work.location,
+        read_version=work.head,
+        number=number,
+        stats=work.stats,
+        others=kept,
+    )
+    return [version], [Update(object_id=work.object_id, values={**leaf.to_values(), **_place(work)})]
+
+
+def _place(work: LeafChanges) -> dict[str, Any]:
+    """Where a leaf is from now on, if that is another place than before."""
+    return {"location": work.location} if work.is_relocated else {}
+
+
+def _of_draft_work(transaction: Transaction, snapshot: Snapshot, work: LeafChanges) -> tuple[list[Row], list[Update]]:
+    """For one leaf of the draft: its row's read columns, and nothing else."""
+    if work.leaf is None:
+        floor = carried(snapshot.row(fence_id(transaction.metadata)))
+        return [replace(new_leaf(transaction.spec, work), read_version=work.head, others=floor).to_row()], []
+    branch = None if work.is_relocated else work.leaf.branch
+    pointer = {READ_VERSION.name: work.head, READ_BRANCH.name: branch, READ_TAG.name: None, **_place(work)}
+    return [], [Update(object_id=work.object_id, values=pointer)]
+
+
+def last_numbers(snapshot: Snapshot, identifiers: Sequence[str]) -> dict[str, int]:
+    """The highest number that leaves of some names ever had, if any: numbers never start again.
+
+    Few names are looked up one by one, many by one look at all versions there are.
+    """
+    wanted = set(identifiers)
+    parents = sorted(wanted) if len(wanted) <= _LOOKED_UP else [""]
+    highest: dict[str, int] = {}
+    for parent in parents:
+        for item in snapshot.ids(parent, TABLE_VERSION):
+            named = split_version_id(item)
+            if named is not None and named[0] in wanted:
+                highest[named[0]] = max(named[1], highest.get(named[0], 0))
+    return highest
+
+
+def of_weak_leaf(transaction: Transaction, snapshot: Snapshot, work: LeafChanges) -> Change:
+    """What makes a new leaf known in weak mode."""
+    missing = missing_namespaces(snapshot, transaction.spec, [work])
+    return Change(inserts=(*missing, new_leaf(transaction.spec, work).to_row()))
+
+
+def missing_namespaces(snapshot: Snapshot, spec: PartitionSpec, works: Sequence[LeafChanges]) -> list[Row]:
+    """The namespaces above new leaves that do not exist yet, each with its own and its ancestors' values."""
+    wanted: dict[str, Row] = {}
+    for work in works:
+        parts = work.object_id.split("$")[:-1]
+        for depth in range(1, len(parts) + 1):
+            identifier = "$".join(parts[:depth])
+            columns = _columns(spec, work, depth - 1)
+            row = Row(object_id=identifier, object_type=NAMESPACE, metadata={}, created_at=now(), columns=columns)
+            wanted.setdefault(identifier, row)
+    present = snapshot.rows(wanted)
+    return [row for identifier, row in wanted.items() if identifier not in present]
+
+
+def new_leaf(spec: PartitionSpec, work: LeafChanges) -> LeafRecord:
+    """The record of a new leaf, of which no version is published yet."""
+    return LeafRecord(
+        object_id=work.object_id,
+        location=work.location,
+        values=_columns(spec, work, len(spec.fields)),
+        created_at=now(),
+    )
+
+
+def _columns(spec: PartitionSpec, work: LeafChanges, depth: int) -> dict[str, Any]:
+    fields = zip(spec.fields[:depth], work.values[:depth], strict=True)
+    return {partition_column(field.field_id): value for field, value in fields}
+
+
+def fence_id(metadata: TableMetadata) -> str:
+    """The row that commits meet in which depend on what does not exist yet, or make it exist."""
+    return f"v{metadata.specs[0].id}"
+
+
+def fence_value(snapshot: Snapshot, metadata: TableMetadata) -> str | None:
+    """Who wrote the fence last."""
+    row = snapshot.row(fence_id(metadata))
+    return None if row is None else (row.metadata or {}).get(FENCE)
+
+
+def with_mark(change: Change, snapshot: Snapshot, metadata: TableMetadata, mark: Mapping[str, Any]) -> Change:
+    """A change that also writes the fence's row, so that two such commits never both win unseen."""
+    identifier = fence_id(metadata)
+    row = snapshot.row(identifier)
+    if row is not None:
+        details = dump_metadata({**(row.metadata or {}), **mark})
+        return change + Change(updates=(Update(object_id=identifier, values={"metadata": details}),))
+    fresh = Row(object_id=identifier, object_type=NAMESPACE, metadata=mark, created_at=now())
+    others = tuple(item for item in change.inserts if item.object_id != identifier)
+    return replace(change, inserts=(fresh, *others))
+
+
+def fence_floor(snapshot: Snapshot, metadata: TableMetadata) -> Floor | None:
+    """The floor of directories that no row names."""
+    row = snapshot.row(fence_id(metadata))
+    return None if row is None else Floor.of(row.metadata)
+
+
+def oldest(snapshot: Snapshot, metadata: TableMetadata) -> int:
+    """The snapshot before which all may be gone that no tag names."""
+    row = snapshot.row(fence_id(metadata))
+    return 0 if row is None else int((row.metadata or {}).get(OLDEST, 0))
+
+
+def refuse_expired(manifest: Manifest, snapshot: Snapshot, metadata: TableMetadata, version: int) -> None:
+    """Refuse to depend on a snapshot whose files ``expire`` may be removing."""
+    if version < oldest(snapshot, metadata) and version not in history.tags(manifest).values():
+        raise TableVersionNotFoundError(f"snapshot {version} has expired")
+
+
+def who() -> str:
+    """The user to record in a commit."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"

@@ -1,0 +1,108 @@
+"""Keys of rows, for telling which rows of a leaf have one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lancepart.errors import InvalidInputError
+from lancepart.model.values import decoded, logical_type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyIndex:
+    """Distinct keys of one or more columns; a key with a NULL in it is like no other, as in SQL.
+
+    For each column its distinct values, and which pairs of a number for the columns before it and of a value's
+    place occur: so a key becomes one number column by column, and none can be mistaken for another. ``rows`` are the
+    places in the data that the last numbers stand for.
+    """
+
+    levels: tuple[tuple[Any, Any], ...]
+    rows: Any
+
+    @classmethod
+    def of(cls, keys: Any) -> KeyIndex:
+        """Index the keys of some rows, which must not repeat."""
+        levels: list[tuple[Any, Any]] = []
+        codes = np.zeros(keys.num_rows, dtype=np.int64)
+        whole = np.ones(keys.num_rows, dtype=bool)
+        for column in _columns(keys):
+            distinct = column.unique().drop_null()
+            pairs, valid = _pairs(codes, column, distinct)
+            whole &= valid
+            known = np.unique(pairs[whole])
+            levels.append((distinct, known))
+            codes = np.searchsorted(known, pairs)
+        _refuse_doubles(keys, codes, whole)
+        rows = np.full(len(levels[-1][1]), -1, dtype=np.int64)
+        rows[codes[whole]] = np.flatnonzero(whole)
+        return cls(levels=tuple(levels), rows=rows)
+
+    def contains(self, keys: Any) -> Any:
+        """Which rows of a table have one of the keys."""
+        return self.find(keys) >= 0
+
+    def find(self, keys: Any) -> Any:
+        """Where in the data the keys of a table's rows stand; -1 for those that do not."""
+        codes = np.zeros(keys.num_rows, dtype=np.int64)
+        whole = np.ones(keys.num_rows, dtype=bool)
+        for column, (distinct, known) in zip(_columns(keys), self.levels, strict=True):
+            pairs, valid = _pairs(codes, column, distinct)
+            codes = np.searchsorted(known, pairs)
+            there = codes < len(known)
+            there[there] &= known[codes[there]] == pairs[there]
+            whole &= valid & there
+        found = np.full(keys.num_rows, -1, dtype=np.int64)
+        found[whole] = self.rows[codes[whole]]
+        return found
+
+
+def check_types(schema: Any, on: Sequence[str]) -> None:
+    """Refuse columns whose values can't be told equal."""
+    for name in on:
+        kinds = list(_leaves(logical_type(schema.field(name).type)))
+        wrong = [kind for kind in kinds if pa.types.is_nested(kind)]
+        if wrong:
+            raise InvalidInputError(
+                f"column {name!r} can't be part of a key, since it holds {wrong[0]}: use columns of single values"
+            )
+
+
+def _leaves(kind: Any) -> Iterator[Any]:
+    if not pa.types.is_struct(kind) or not kind.num_fields:
+        yield kind
+        return
+    for at in range(kind.num_fields):
+        yield from _leaves(logical_type(kind.field(at).type))
+
+
+def _columns(keys: Any) -> list[Any]:
+    """The columns of a key without encodings, those of structs one by one, in types that Arrow can look up."""
+    return [part for column in keys.columns for part in _parts(decoded(column))]
+
+
+def _parts(array: Any) -> list[Any]:
+    if pa.types.is_struct(array.type):
+        inner = [decoded(pc.struct_field(array, [at])) for at in range(array.type.num_fields)]
+        return [part for each in inner for part in _parts(each)]
+    return [array.cast(pa.float32()) if pa.types.is_float16(array.type) else array]
+
+
+def _pairs(codes: Any, column: Any, distinct: Any) -> tuple[Any, Any]:
+    positions = pc.index_in(column, distinct)
+    valid = positions.is_valid().to_numpy(zero_copy_only=False) & column.is_valid().to_numpy(zero_copy_only=False)
+    filled = pc.fill_null(positions, 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes.astype(np.int64) * (len(distinct) + 1) + filled, valid
+
+
+def _refuse_doubles(keys: Any, codes: Any, whole: Any) -> None:
+    found, counts = np.unique(codes[whole], return_counts=True)
+    if (counts > 1).any():
+        at = int(np.flatnonzero(whole & (codes == found[counts > 1][0]))[0])
+        raise InvalidInputError(f"the key {keys.slice(at, 1).to_pylist()[0]} stands more than once in the data")

@@ -1,0 +1,136 @@
+"""One run of a collector: files are listed, floors written, what is kept found again, and then files go.
+
+Floors stand in the rows of the leaves that are collected, which every writer of them meets. The store's clock chooses
+what is old; that nothing goes which a commit still needs does not depend on any clock.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from lancepart.commit import manifest_changes
+from lancepart.commit.floors import Floor
+from lancepart.errors import ConcurrentModificationError
+from lancepart.format.rows import dump_metadata
+from lancepart.layout.metadata import FLOORS, TableMetadata, requiring
+from lancepart.maintain import sweep
+from lancepart.maintain.elsewhere import over
+from lancepart.maintain.kept import Kept, kept
+from lancepart.maintain.leaf_maintenance import MaintenanceResult
+from lancepart.maintain.progress import track
+from lancepart.maintain.sweep import Found, Looking, Member, Removing
+from lancepart.storage.files import Files
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.manifest_rows import Change, Update
+from lancepart.storage.removal import LEAF_DIRECTORY
+from lancepart.storage.snapshot import Snapshot
+
+_TOGETHER = 256
+
+
+@dataclass(slots=True, kw_only=True)
+class Collecting:
+    """What a collector found, and why it left some of it alone."""
+
+    manifest: Manifest
+    metadata: TableMetadata
+    oldest: int
+    cutoff: datetime
+    spark: Any = None
+    progress: bool = True
+    before: Kept = field(default_factory=Kept)
+    notes: list[str] = field(default_factory=list)
+
+    def look(self, *, unnamed: bool = False) -> list[Found]:
+        """What nothing needs in the directories of leaves and, if asked for, directories that no snapshot names."""
+        self.before = kept(self.manifest, self.oldest)
+        tasks = [self._task(top, members) for top, members in self.before.directories(self.manifest).items()]
+        found: list[Found] = over(self.spark, sweep.look, tasks, "looking", progress=self.progress)
+        if unnamed:
+            names = [name for name in Files(self.manifest.root).children()[0] if _is_unnamed(name, self.before)]
+            found += [sweep.look(self._task(name)) for name in track(names, "sweeping", show=self.progress)]
+        self.notes += [f"the tag {name!r} names a snapshot that is gone" for name in self.before.lost_tags]
+        self.notes += [f"{each.top}: {each.broken}" for each in found if each.broken is not None]
+        self.notes += [path for each in found for path in each.unknown]
+        return [each for each in found if each.garbage]
+
+    def _task(self, top: str, members: tuple[Member, ...] = ()) -> Looking:
+        return Looking(root=self.manifest.root, top=top, members=members, cutoff=self.cutoff)
+
+    def protect(self, found: Sequence[Found]) -> list[Found]:
+        """Write the floors of what is to be collected, so that no writer publishes it; what could get none is left."""
+        needed = requiring(self.manifest.snapshot().properties, FLOORS) if found else {}
+        if needed:
+            self.manifest.set_properties(needed)
+        owners: dict[str, set[str]] = defaultdict(set)
+        for location, owner in self.before.owners.items():
+            owners[location].add(owner)
+            owners[location.partition("/tree/")[0]].add(owner)
+        done: list[Found] = []
+        for start in range(0, len(found), _TOGETHER):
+            batch = found[start : start + _TOGETHER]
+            ids = sorted({owner for each in batch for owner in owners[each.top]})
+            try:
+                self.manifest.transact(partial(self._floors, ids, any(not owners[each.top] for each in batch)))
+                done += batch
+            except ConcurrentModificationError as error:
+                self.notes += [f"{each.top}: {error}" for each in batch]
+        return done
+
+    def _floors(self, ids: Sequence[str], fence: bool, snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        """The rows of leaves, and of the fence for directories that no row names, with this run's floor in them."""
+        floor = Floor(version=snapshot.version, time=self.cutoff)
+        updates = [
+            Update(
+                object_id=row.object_id,
+                values={"metadata": dump_metadata({**(row.metadata or {}), **floor.raised(row.metadata)})},
+            )
+            for row in snapshot.rows(ids).values()
+        ]
+        change = Change(updates=tuple(updates))
+        if fence:
+            row = snapshot.row(manifest_changes.fence_id(self.metadata))
+            mark = floor.raised(None if row is None else row.metadata)
+            change = manifest_changes.with_mark(change, snapshot, self.metadata, mark)
+        return change, None
+
+    def remove(self, found: Sequence[Found], report: MaintenanceResult) -> MaintenanceResult:
+        """Remove what was found and has its floor, but for what is kept by now."""
+        tasks = list(self._doomed(found)) if found else []
+        done = over(self.spark, sweep.remove, tasks, "collecting", progress=self.progress)
+        self.notes += [f"{task.top}: {each.broken}" for task, each in zip(tasks, done, strict=True) if each.broken]
+        gone = tuple(task.top for task in tasks if _is_unnamed(task.top, self.before))
+        return self._told(report, gone, sum(each.files for each in done), sum(each.bytes for each in done))
+
+    def _doomed(self, found: Sequence[Found]) -> Iterator[Removing]:
+        after = kept(self.manifest, self.oldest)
+        for each in found:
+            if not _is_unnamed(each.top, self.before) or _is_unnamed(each.top, after):
+                newer = after.newer_than(self.before, each.top)
+                yield Removing(root=self.manifest.root, top=each.top, garbage=each.garbage, newer=newer)
+
+    def counted(self, found: Sequence[Found], report: MaintenanceResult) -> MaintenanceResult:
+        """What would go, if nothing changed meanwhile."""
+        gone = tuple(each.top for each in found if _is_unnamed(each.top, self.before))
+        garbage = [item for each in found for item in each.garbage]
+        return self._told(report, gone, len(garbage), sum(item.size for item in garbage))
+
+    def _told(self, report: MaintenanceResult, gone: tuple[str, ...], files: int, size: int) -> MaintenanceResult:
+        return replace(
+            report,
+            changed=report.changed + len(gone),
+            removed_files=files,
+            freed_bytes=size,
+            locations=gone,
+            kept=tuple(self.notes),
+        )
+
+
+def _is_unnamed(name: str, known: Kept) -> bool:
+    """Whether a directory is that of a leaf which no kept snapshot names."""
+    return LEAF_DIRECTORY.match(name) is not None and name not in known.tops

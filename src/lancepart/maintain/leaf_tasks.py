@@ -1,0 +1,137 @@
+"""What upkeep does to one leaf: plain tasks that make versions nobody sees, here or on an executor."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from lancepart.commit import distributed_write
+from lancepart.commit.distributed_write import WriteJob
+from lancepart.errors import InvalidInputError
+from lancepart.layout.leaves import Leaf
+from lancepart.layout.metadata import TableMetadata
+from lancepart.maintain.indices import Index
+from lancepart.read import leaf as reading
+from lancepart.read.leaf import ADDRESS, LeafTask
+from lancepart.storage import leaf_data
+from lancepart.storage.root import Root
+from lancepart.storage.translate import UnreadableError
+
+Work = TypeVar("Work")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One leaf of a table, at the version that upkeep found it at."""
+
+    root: Root
+    metadata: TableMetadata
+    leaf: Leaf
+
+    def task(self, columns: tuple[str, ...] = (), predicate: Any = None) -> LeafTask:
+        """What to read of it."""
+        return LeafTask(root=self.root, metadata=self.metadata, leaf=self.leaf, columns=columns, predicate=predicate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacting:
+    """A leaf whose small fragments are to be put together, and whose indices are then built anew."""
+
+    place: Place
+    target_rows: int
+    indices: tuple[Index, ...]
+
+
+UNREADABLE = 0
+"""In place of a version: the leaf can't be read, and stays as it is."""
+
+
+def _if_readable(action: Callable[[Work], int | None]) -> Callable[[Work], int | None]:
+    """An action that leaves out a leaf whose files are gone or damaged, so that it does not stop the others."""
+
+    @wraps(action)
+    def act(work: Work) -> int | None:
+        try:
+            return action(work)
+        except UnreadableError:
+            return UNREADABLE
+
+    return act
+
+
+@_if_readable
+def compact(work: Compacting) -> int | None:
+    """The compacted version, None if there is nothing to do; a leaf too small for an index goes without."""
+    place = work.place
+    version = place.leaf.read_version
+    assert version is not None
+    newer = leaf_data.compact(
+        place.root,
+        place.leaf.location,
+        base=version,
+        target_rows=work.target_rows,
+        rebuilt={index.name for index in work.indices},
+    )
+    if newer is None:
+        return None
+    for index in work.indices:
+        with contextlib.suppress(InvalidInputError):
+            at = replace(place, leaf=replace(place.leaf, read_version=newer))
+            newer = _build_index(Indexing(place=at, index=index)) or newer
+    return newer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexing:
+    """A leaf that is to get an index over all its rows."""
+
+    place: Place
+    index: Index
+
+
+@_if_readable
+def build_index(work: Indexing) -> int | None:
+    """The version with the index, None if the leaf has no rows or no such column."""
+    return _build_index(work)
+
+
+def _build_index(work: Indexing) -> int | None:
+    leaf, index = work.place.leaf, work.index
+    physical = reading.physical_column(work.place.task(), index.column)
+    if physical is None or leaf.read_version is None or (leaf.stats is not None and leaf.stats.rows == 0):
+        return None
+    return leaf_data.build_index(
+        work.place.root,
+        leaf.location,
+        physical,
+        index.kind,
+        index.name,
+        base=leaf.read_version,
+        **index.params,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewriting:
+    """A leaf of an older spec whose rows are to move to the partitions of the newest."""
+
+    place: Place
+    predicate: Any
+    job: WriteJob
+
+
+def rewrite(work: Rewriting) -> tuple[Any, distributed_write.WriteResult] | None:
+    """Where the rows stand that move, and what was written for their new partitions; None if none does."""
+    columns = tuple(work.place.metadata.schema.names)
+    found = list(reading.with_addresses(work.place.task(columns, work.predicate)))
+    if not found:
+        return None
+    rows = pa.Table.from_batches(found)
+    report = distributed_write.write(work.job, rows.drop_columns([ADDRESS]))
+    return np.asarray(rows.column(ADDRESS).to_numpy()), report

@@ -1,0 +1,183 @@
+"""What two partitionings have in common over join keys: values that every leaf of both sides can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import gcd, lcm
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lancepart.model.hive_functions import Hash, Unknown
+from lancepart.model.join_keys import hash_alike
+from lancepart.model.spec import PartitionField, PartitionSpec
+from lancepart.model.transforms import Bucket, Identity, Transform, Truncate, is_numeric_truncate
+from lancepart.model.values import canonical, decoded, logical_type
+from lancepart.plan.leaf_pruning import column_of
+
+_MAX_WIDTH = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinKey:
+    """Two columns that must be equal, and the type that they are compared in."""
+
+    left: str
+    right: str
+    left_type: Any
+    right_type: Any
+    compared: Any
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether both columns hold values of one type, so that any expression gives the same for equal ones."""
+        return bool(logical_type(self.left_type) == logical_type(self.right_type))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """A function of some join keys, by position: equal keys have equal values of it, on whichever side they stand."""
+
+    keys: tuple[int, ...]
+    transform: Transform | None
+    expression: str | None = None
+    result_type: Any = None
+
+    def can_match(self, value: Any) -> bool:
+        """Whether a leaf with this value can hold a row that matches: a transform is NULL only of NULL keys."""
+        return value is not None or self.transform is None
+
+    def describe(self, names: Sequence[str]) -> str:
+        """The function as ``partition_by`` spells it."""
+        own = [names[key] for key in self.keys]
+        match self.transform:
+            case None:
+                return f"expr({self.expression}) of {', '.join(own)}"
+            case Identity():
+                return own[0]
+            case Bucket(num_buckets=number):
+                return f"{self.transform.name}({number}, {', '.join(own)})"
+            case Truncate(width=width):
+                return f"truncate({own[0]}, {width})"
+            case _:
+                return f"{self.transform.name}({own[0]})"
+
+
+def offers(spec: PartitionSpec, positions: Mapping[int, int], keys: Sequence[JoinKey]) -> frozenset[Share]:
+    """What a spec's leaves can tell of the join keys; ``positions`` are those of the key columns' field ids."""
+    found = (offer(field, positions) for field in spec.fields)
+    return frozenset(share for share in found if share is not None and _agrees(share, keys))
+
+
+def offer(field: PartitionField, positions: Mapping[int, int]) -> Share | None:
+    """A partition field as a function of join keys, if it is known, and over nothing else."""
+    if (
+        field.opaque
+        or field.any_zone
+        or isinstance(field.transform, Unknown)
+        or not set(field.source_ids) <= positions.keys()
+    ):
+        return None
+    positions_of_keys = tuple(positions[source] for source in field.source_ids)
+    given = None if field.expression is None else field.result_type
+    return Share(keys=positions_of_keys, transform=field.transform, expression=field.expression, result_type=given)
+
+
+def _agrees(share: Share, keys: Sequence[JoinKey]) -> bool:
+    """Whether equal keys give equal values though the two columns' types differ."""
+    own = [keys[place] for place in share.keys]
+    if share.expression is not None or isinstance(share.transform, Hash):
+        return all(key.is_uniform for key in own)
+    return not isinstance(share.transform, Bucket) or all(hash_alike(key.left_type, key.right_type) for key in own)
+
+
+def meet(offered: Iterable[frozenset[Share]], keys: Sequence[JoinKey]) -> tuple[Share, ...]:
+    """The finest functions of the keys that follow from every one of several sets."""
+    sets = iter(offered)
+    common = next(sets)
+    for other in sets:
+        pairs = {_coarser(mine, theirs, keys) for mine in common for theirs in other}
+        common = frozenset(
+            share
+            for share in pairs | _implied(common, other, keys) | _implied(other, common, keys)
+            if share is not None
+        )
+    exact = {share.keys[0] for share in common if isinstance(share.transform, Identity)}
+    kept = [share for share in common if isinstance(share.transform, Identity) or not set(share.keys) <= exact]
+    return tuple(sorted(kept, key=lambda share: (share.keys, repr(share))))
+
+
+def _implied(known: frozenset[Share], wanted: frozenset[Share], keys: Sequence[JoinKey]) -> set[Share | None]:
+    """Functions on one side whose arguments the other side knows exactly."""
+    exact = {share.keys[0] for share in known if isinstance(share.transform, Identity)}
+    return {share for share in wanted if set(share.keys) <= exact and _follows(share, keys)}
+
+
+def _follows(share: Share, keys: Sequence[JoinKey]) -> bool:
+    """Whether a function can be computed from partition values, which do not keep the sign of a float's zero."""
+    floats = any(pa.types.is_floating(logical_type(keys[place].left_type)) for place in share.keys)
+    return share.expression is None or not floats
+
+
+def _coarser(mine: Share, theirs: Share, keys: Sequence[JoinKey]) -> Share | None:
+    """The finest function that follows from each of two over the same keys."""
+    if mine.keys != theirs.keys:
+        return None
+    if mine == theirs:
+        return mine
+    match mine.transform, theirs.transform:
+        case (Bucket(), Bucket()) if type(mine.transform) is type(theirs.transform):
+            number = gcd(mine.transform.num_buckets, theirs.transform.num_buckets)
+            return replace(mine, transform=type(mine.transform)(num_buckets=number)) if number > 1 else None
+        case (Truncate(width=a), Truncate(width=b)) if type(mine.transform) is type(theirs.transform):
+            numeric = is_numeric_truncate(logical_type(keys[mine.keys[0]].left_type))
+            width = lcm(a, b) if numeric else min(a, b)
+            return replace(mine, transform=type(mine.transform)(width=width)) if width <= _MAX_WIDTH else None
+        case _:
+            return None
+
+
+def share_values(
+    share: Share, spec: PartitionSpec, positions: Mapping[int, int], types: Sequence[Any], rows: Any
+) -> Any:
+    """A share's value for each of a spec's leaves; ``types`` are the key columns' own on this side."""
+    fields = [(field, own) for field in spec.fields if (own := offer(field, positions)) is not None]
+    for field, own in fields:
+        if own == share:
+            return column_of(rows, field)
+    for field, own in fields:
+        if own.keys == share.keys and _gives(own.transform, share.transform, field.result_type):
+            return _reduced(column_of(rows, field), share.transform)
+    exact = {own.keys[0]: field for field, own in fields if isinstance(own.transform, Identity)}
+    arrays = [column_of(rows, exact[place]).cast(logical_type(types[place])) for place in share.keys]
+    return canonical(decoded(_applied(share, arrays)))
+
+
+def _gives(finer: Transform | None, coarser: Transform | None, data_type: Any) -> bool:
+    match finer, coarser:
+        case (Bucket(num_buckets=a), Bucket(num_buckets=b)):
+            return type(finer) is type(coarser) and a % b == 0
+        case (Truncate(width=a), Truncate(width=b)):
+            divides = b % a == 0 if is_numeric_truncate(data_type) else b <= a
+            return type(finer) is type(coarser) and divides
+        case _:
+            return False
+
+
+def _reduced(values: Any, transform: Any) -> Any:
+    if isinstance(transform, Truncate):
+        return transform.apply([values])
+    numbers = pc.fill_null(values, 0).to_numpy(zero_copy_only=False)
+    return pa.array(numbers % transform.num_buckets, mask=values.is_null().to_numpy(zero_copy_only=False))
+
+
+def _applied(share: Share, arrays: Sequence[Any]) -> Any:
+    if share.transform is not None:
+        return share.transform.apply(arrays)
+    sources = tuple(range(len(arrays)))
+    field = PartitionField(
+        field_id="share", source_ids=sources, expression=share.expression, result_type=share.result_type
+    )
+    return field.apply(arrays)

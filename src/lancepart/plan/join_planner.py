@@ -1,0 +1,221 @@
+"""Which leaves of two tables go together in a join: those that can hold equal keys, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lancepart.errors import UnsupportedOperationError
+from lancepart.layout.layouts import as_leaves
+from lancepart.layout.leaves import Leaf
+from lancepart.layout.metadata import TableMetadata
+from lancepart.model.partition_keys import value_keys, value_texts
+from lancepart.model.predicate import Predicate
+from lancepart.model.schema import field_id
+from lancepart.model.spec import PartitionSpec
+from lancepart.plan import planner
+from lancepart.plan.join_compatibility import JoinKey, Share, meet, offer, offers, share_values
+from lancepart.storage.snapshot import Snapshot
+
+INNER, LEFT, RIGHT, FULL, SEMI, ANTI = "inner", "left", "right", "full", "semi", "anti"
+_MOST_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Leaves that are joined with one another and with no others; ``values`` are what they have in common."""
+
+    values: tuple[str | None, ...]
+    left: tuple[Leaf, ...]
+    right: tuple[Leaf, ...]
+
+    @property
+    def bytes(self) -> int:
+        """How large its leaves are, as far as the manifest knows."""
+        return sum(leaf.stats.bytes for leaf in (*self.left, *self.right) if leaf.stats is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One table of a join at one snapshot, with what the join's filter asks of it."""
+
+    name: str
+    snapshot: Snapshot
+    metadata: TableMetadata
+    columns: tuple[str, ...]
+    predicate: Predicate | None = None
+
+    @property
+    def positions(self) -> dict[int, int]:
+        """Which join key each key column is, by field id."""
+        schema = self.metadata.schema
+        numbers = [field_id(schema.field(schema.get_field_index(name))) for name in self.columns]
+        return {number: place for place, number in enumerate(numbers) if number is not None}
+
+    @property
+    def types(self) -> list[Any]:
+        """The types of the key columns."""
+        return [self.metadata.schema.field(self.metadata.schema.get_field_index(name)).type for name in self.columns]
+
+    def found(self) -> list[tuple[PartitionSpec, Any]]:
+        """The specs of which leaves are read, each with the manifest's rows of those."""
+        pairs = []
+        for spec in self.metadata.specs:
+            rows, _, _ = planner.kept(self.snapshot, self.metadata, spec, self.predicate)
+            if rows is not None and rows.num_rows:
+                pairs.append((spec, rows))
+        return pairs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinPlan:
+    """The groups of leaves that a join reads, and what they are grouped by."""
+
+    keys: tuple[JoinKey, ...]
+    how: str
+    versions: tuple[int, int]
+    shares: tuple[Share, ...]
+    groups: tuple[Group, ...]
+    skipped: int = 0
+    totals: tuple[int, int] = field(default=(0, 0))
+
+    def explain(self) -> str:
+        """The plan for a person."""
+        pairs = " AND ".join(f"left.{key.left} = right.{key.right}" for key in self.keys)
+        read = [sum(len(getattr(group, side)) for group in self.groups) for side in ("left", "right")]
+        left, right = ([getattr(key, side) for key in self.keys] for side in ("left", "right"))
+        lines = [
+            f"{self.how} join on {pairs}",
+            f"left: snapshot {self.versions[0]}, {read[0]} of {self.totals[0]} leaves",
+            f"right: snapshot {self.versions[1]}, {read[1]} of {self.totals[1]} leaves",
+            "",
+            f"{len(self.groups)} groups, joined one by one without a shuffle, {self.skipped} skipped; grouped by:",
+            *(f"  {share.describe(left)} = {share.describe(right)}" for share in self.shares),
+            "",
+        ]
+        for group in self.groups[:_MOST_SHOWN]:
+            shown = ", ".join("NULL" if value is None else value for value in group.values)
+            lines.append(f"  ({shown}): {_listed(group.left)} with {_listed(group.right)}")
+        if len(self.groups) > _MOST_SHOWN:
+            lines.append(f"  … and {len(self.groups) - _MOST_SHOWN} more")
+        return "\n".join(lines)
+
+
+def _listed(leaves: Sequence[Leaf]) -> str:
+    shown = ["/".join("NULL" if value is None else value for value in leaf.values) for leaf in leaves[:8]]
+    more = f" and {len(leaves) - 8} more" if len(leaves) > 8 else ""
+    return f"[{', '.join(shown)}{more}]"
+
+
+def plan(left: Side, right: Side, keys: Sequence[JoinKey], how: str) -> JoinPlan:
+    """Group the leaves of both sides by all that every one of them tells of the join keys."""
+    found = left.found(), right.found()
+    shares = _shares(left, right, found, keys)
+    gathered: dict[tuple[str, ...], tuple[tuple[str | None, ...], tuple[list[Leaf], list[Leaf]]]] = {}
+    for place, (side, pairs) in enumerate(zip((left, right), found, strict=True)):
+        for key, texts, leaf in _keyed(side, pairs, shares):
+            gathered.setdefault(key, (texts, ([], [])))[1][place].append(leaf)
+    groups = [
+        part
+        for _, (texts, (mine, theirs)) in sorted(gathered.items())
+        for part in _apart(Group(values=texts, left=tuple(mine), right=tuple(theirs)), shares)
+    ]
+    kept = tuple(group for group in groups if _is_read(group, how))
+    return JoinPlan(
+        keys=tuple(keys),
+        how=how,
+        versions=(left.snapshot.version, right.snapshot.version),
+        shares=shares,
+        groups=kept,
+        skipped=len(groups) - len(kept),
+        totals=(_total(left), _total(right)),
+    )
+
+
+def _total(side: Side) -> int:
+    return sum(planner.leaf_counts(side.snapshot, side.metadata).values())
+
+
+def _keyed(
+    side: Side, pairs: Sequence[tuple[PartitionSpec, Any]], shares: Sequence[Share]
+) -> Iterator[tuple[tuple[str, ...], tuple[str | None, ...], Leaf]]:
+    """Each leaf of a side with the values by which it is grouped: exact ones, and as people read them."""
+    for spec, rows in pairs:
+        columns = [share_values(share, spec, side.positions, side.types, rows) for share in shares]
+        yield from zip(
+            zip(*map(value_keys, columns), strict=True),
+            zip(*map(value_texts, columns), strict=True),
+            as_leaves(side.snapshot, spec, rows, side.metadata),
+            strict=True,
+        )
+
+
+def _apart(group: Group, shares: Sequence[Share]) -> list[Group]:
+    """A group whose keys are NULL as two: NULLs match nothing, and are only kept for outer joins."""
+    if all(share.can_match(value) for share, value in zip(shares, group.values, strict=True)):
+        return [group]
+    halves = [
+        Group(values=group.values, left=group.left, right=()),
+        Group(values=group.values, left=(), right=group.right),
+    ]
+    return [half for half in halves if half.left or half.right]
+
+
+def _is_read(group: Group, how: str) -> bool:
+    match how:
+        case "full":
+            return True
+        case "left" | "anti":
+            return bool(group.left)
+        case "right":
+            return bool(group.right)
+        case _:
+            return bool(group.left and group.right)
+
+
+def _shares(left: Side, right: Side, found: Any, keys: Sequence[JoinKey]) -> tuple[Share, ...]:
+    """What all leaves tell of the keys; an error that says what would be needed if that is nothing."""
+    specs = [
+        [spec for spec, _ in pairs] or [side.metadata.spec] for side, pairs in zip((left, right), found, strict=True)
+    ]
+    offered = [
+        offers(spec, side.positions, keys) for side, own in zip((left, right), specs, strict=True) for spec in own
+    ]
+    shares = meet(offered, keys)
+    if not shares:
+        pairs = " AND ".join(f"{key.left} = {key.right}" for key in keys)
+        partitionings = "; ".join(_described(side, own) for side, own in zip((left, right), specs, strict=True))
+        raise UnsupportedOperationError(
+            f"the tables can't be joined partition by partition on {pairs}: {partitionings}. {_needed(keys, offered)}"
+        )
+    return shares
+
+
+def _described(side: Side, specs: Sequence[PartitionSpec]) -> str:
+    """How a side is partitioned, field by field, and which of that concerns the keys."""
+    texts = []
+    for spec in specs:
+        own = [offer(each, side.positions) for each in spec.fields]
+        shown = [
+            f"{each.field_id} (not over join keys alone)" if share is None else share.describe(side.columns)
+            for each, share in zip(spec.fields, own, strict=True)
+        ]
+        texts.append(f"spec v{spec.id} by {', '.join(shown)}")
+    return f"the {side.name} table is partitioned by {' and '.join(text for text in texts)}"
+
+
+def _needed(keys: Sequence[JoinKey], offered: Sequence[frozenset[Share]]) -> str:
+    if all(offered):
+        return (
+            "Needed is the same transform on both sides, bucket counts with a common divisor, "
+            "time fields of which one side has those of the other too, or the key itself on one side"
+        )
+    differing = [key for key in keys if not key.is_uniform]
+    if differing:
+        key = differing[0]
+        return (
+            f"The keys {key.left!r} ({key.left_type}) and {key.right!r} ({key.right_type}) differ in type, "
+            "and their partition values can't be compared: widen one of them"
+        )
+    return "Needed is that both tables, in every spec version that has leaves, are partitioned by a join key"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import pyarrow as pa
 
@@ -22,6 +22,8 @@ from lancepart.layout.metadata import HIVE, MANIFEST, STRONG, WEAK, TableMetadat
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.read.join import Join
 from lancepart.read.scan import Scan
+from lancepart.read.search import Search
+from lancepart.read.search_request import SearchOptions
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
@@ -297,6 +299,27 @@ class PartitionedTable:
         snapshot = self._manifest.snapshot(wanted)
         metadata = create.load(self._manifest, snapshot)
         return Scan.of(self._manifest.root, snapshot, metadata, where, columns, limit)
+
+    def search(
+        self,
+        query: Any = None,
+        column: str | Sequence[str] | None = None,
+        k: int = 10,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        hybrid: tuple[Any, Any] | None = None,
+        reranker: Any = None,
+        version: int | str | datetime | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> Search:
+        """Find the rows whose vectors are nearest, whose texts match best, or both, lazily and at one snapshot.
+
+        A query is a vector, a batch of them, a text or a query of ``lance.query``; ``where`` prunes partitions, and
+        filters inside them before rows are ranked.
+        """
+        scan = self.scan(where, columns, version=version)
+        return Search.of(scan, query, column, hybrid=hybrid, reranker=reranker, options={"k": k, **options})
 
     def join(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -137,7 +137,7 @@ def with_addresses(task: LeafTask) -> Iterator[Any]:
 
 def physical_column(task: LeafTask, number: int | None) -> str | None:
     """What a leaf calls a column of the table, if it has it."""
-    shape = leaf_data.shape_of(_open(task))
+    shape = leaf_data.shape_of(open_leaf(task))
     return match(shape, task.metadata, task.leaf).names.get(number) if number is not None else None
 
 
@@ -160,7 +160,29 @@ def _count(handle: Any, task: LeafTask, where: str | None) -> int:
     return sum(int(part.count_rows(where)) for part in leaf_data.fragments_of(handle, task.fragments))
 
 
-def _begun(task: LeafTask) -> tuple[LeafTask, Any] | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenLeaf:
+    """A leaf opened for a task at one version: how its columns match, what it is asked, and what is asked after."""
+
+    task: LeafTask
+    handle: Any
+    matching: Matching
+    pushed: str | None
+    residual: Predicate | None
+
+
+def opened(task: LeafTask, opener: Callable[[LeafTask], Any]) -> OpenLeaf | None:
+    """A leaf opened for a task that from now on is about the version that was opened; None if no row can match."""
+    if (begun := _begun(task, opener)) is None:
+        return None
+    settled, handle = begun
+    pinned = replace(settled, leaf=replace(settled.leaf, read_version=int(handle.version)))
+    matching = match(leaf_data.shape_of(handle), task.metadata, task.leaf)
+    pushed, residual = _pushed(pinned, matching)
+    return OpenLeaf(task=pinned, handle=handle, matching=matching, pushed=pushed, residual=residual)
+
+
+def _begun(task: LeafTask, opener: Callable[[LeafTask], Any] | None = None) -> tuple[LeafTask, Any] | None:
     """The task with its filter answered by the path, and its leaf opened; None when there is nothing to read.
 
     A leaf of a Hive-style table that a client of the catalog has only declared has no rows yet.
@@ -169,7 +191,7 @@ def _begun(task: LeafTask) -> tuple[LeafTask, Any] | None:
     if settled is None:
         return None
     try:
-        return settled, _open(settled)
+        return settled, (opener or open_leaf)(settled)
     except UnreadableError:
         if task.metadata.layout == HIVE and refs.is_declared(task.root, task.leaf.location):
             return None
@@ -190,9 +212,10 @@ def _settled(task: LeafTask) -> LeafTask | None:
     return replace(task, predicate=left)
 
 
-def _open(task: LeafTask) -> Any:
+def open_leaf(task: LeafTask, *, session: Any = None) -> Any:
+    """Open the leaf of a task, with caches that others share if a session is given."""
     try:
-        return leaf_data.open_leaf(task.root, task.leaf.location, task.leaf.read_version)
+        return leaf_data.open_leaf(task.root, task.leaf.location, task.leaf.read_version, session=session)
     except UnreadableError as error:
         raise type(error)(
             f"leaf {task.leaf.object_id!r} can't be read at version {task.leaf.read_version}: its files are gone or "

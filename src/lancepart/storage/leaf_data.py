@@ -166,11 +166,13 @@ def _ids(field: Any) -> tuple[Any, ...]:
     return (field.name(), field.id(), tuple(_ids(child) for child in field.children()))
 
 
-def open_leaf(root: Root, location: str, version: int | None) -> lance.LanceDataset:
-    """Open a leaf at the version that the manifest names, or its latest."""
+def open_leaf(root: Root, location: str, version: int | None, *, session: Any = None) -> lance.LanceDataset:
+    """Open a leaf at the version that the manifest names, or its latest; a session shares caches with others."""
     try:
         with storage_errors(f"open the leaf at {location!r}", root):
-            return lance.dataset(root.uri_of(location), version=version, storage_options=_options(root))
+            return lance.dataset(
+                root.uri_of(location), version=version, storage_options=_options(root), session=session
+            )
     except UnreadableError as error:
         if version is None:
             raise

@@ -20,7 +20,6 @@ from lancepart.model.schema import (
 )
 from lancepart.model.spec import PartitionField
 from lancepart.model.suggest import near
-from lancepart.model.transforms import Identity, Truncate
 
 
 def add_column(metadata: TableMetadata, field: pa.Field) -> TableMetadata:
@@ -118,7 +117,7 @@ def _remembering(metadata: TableMetadata, index: int) -> tuple[tuple[int, tuple[
 
 
 def _widened(field: PartitionField, number: int | None, wanted: Any) -> PartitionField:
-    holds_value = isinstance(field.transform, (Identity, Truncate))
+    holds_value = field.transform is not None and field.transform.keeps_type
     if holds_value and field.source_ids == (number,):
         return replace(field, result_type=wanted)
     return field

@@ -14,10 +14,10 @@ from lancepart.errors import InvalidInputError, InvalidTableStateError, LanceNam
 from lancepart.layout.metadata import HIVE, WEAK, TableMetadata, as_stored, without_ids
 from lancepart.model import hive_path
 from lancepart.model.arrow_json import dump_schema, parse_schema
-from lancepart.model.hive_functions import FloorBucket, FloorTruncate, Hash, Unknown
 from lancepart.model.schema import assign_field_ids, check_column_names, field_id, max_field_id
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Year
+from lancepart.model.transforms.hive import FloorBucket, FloorTruncate, Hash, Unknown
 from lancepart.model.values import logical_type
 
 PREFIX = "lance.partitioning."

@@ -17,10 +17,10 @@ from lancepart.layout.hive_bare import inferred
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model import hive_path
-from lancepart.model.hive_functions import FloorBucket, Hash, Unknown
 from lancepart.model.ids import object_id
 from lancepart.model.partition_keys import value_keys, value_texts
 from lancepart.model.spec import PartitionField
+from lancepart.model.transforms.hive import FloorBucket, Hash, Unknown
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.manifest_rows import TABLE, Row

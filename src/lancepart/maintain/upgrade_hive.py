@@ -31,10 +31,10 @@ from lancepart.maintain.upgrade_copy import Copy, Partition, copied, leaf_versio
 from lancepart.maintain.upgrade_draft import rows_of
 from lancepart.model import hive_path
 from lancepart.model.hashing import hashable
-from lancepart.model.hive_functions import FloorBucket, FloorTruncate, Hash, Unknown
 from lancepart.model.ids import object_id
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.transforms import Bucket, Hour, Truncate
+from lancepart.model.transforms.hive import FloorBucket, FloorTruncate, Hash, Unknown
 from lancepart.storage import leaf_data
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest

@@ -14,25 +14,10 @@ from lancepart.model.schema import field_id, source_by_id
 from lancepart.model.spec import PartitionField, unused_id
 from lancepart.model.sql_text import Token, arguments, closing, tokens
 from lancepart.model.suggest import near
-from lancepart.model.transforms import (
-    TRANSFORMS,
-    Bucket,
-    Day,
-    Hour,
-    Identity,
-    Month,
-    MultiBucket,
-    Transform,
-    Truncate,
-    Year,
-)
+from lancepart.model.transforms import CALENDAR, TRANSFORMS, Identity, Transform
 
-_CHAIN = (Year(), Month(), Day(), Hour())
-_TIMES: dict[str, Transform] = {transform.name: transform for transform in _CHAIN}
-_SPANS = {f"{transform.name}s": at + 1 for at, transform in enumerate(_CHAIN)}
+_SPANS = {f"{transform.name}s": at + 1 for at, transform in enumerate(CALENDAR)}
 """Spans of time, each as the number of parts of the calendar that tell it from all others."""
-
-_SIZED: dict[str, type[Bucket] | type[Truncate]] = {"bucket": Bucket, "multi_bucket": MultiBucket, "truncate": Truncate}
 
 
 def parse_partition_by(items: Sequence[str | PartitionField], schema: Any) -> tuple[PartitionField, ...]:
@@ -76,7 +61,7 @@ def spread(item: str, schema: Any) -> list[str]:
     if count is None:
         return [item]
     inner = item[found[1].end : found[-1].start].strip()
-    parts = [f"{transform.name}({inner})" for transform in _CHAIN[:count]]
+    parts = [f"{transform.name}({inner})" for transform in CALENDAR[:count]]
     if alias is None:
         return parts
     if count > 1:
@@ -95,9 +80,9 @@ def span_of(fields: Sequence[PartitionField]) -> int:
     (2, 0)
     """
     count = 0
-    while count < min(len(fields), len(_CHAIN)):
+    while count < min(len(fields), len(CALENDAR)):
         field = fields[count]
-        if field.transform != _CHAIN[count] or field.source_ids != fields[0].source_ids:
+        if field.transform != CALENDAR[count] or field.source_ids != fields[0].source_ids:
             break
         count += 1
     return count
@@ -108,8 +93,8 @@ def cycles(fields: Sequence[PartitionField]) -> list[PartitionField]:
     parts = {(field.source_ids, field.transform) for field in fields}
     found = []
     for field in fields:
-        if field.transform in _CHAIN:
-            parents = _CHAIN[: _CHAIN.index(field.transform)]
+        if field.transform in CALENDAR:
+            parents = CALENDAR[: CALENDAR.index(field.transform)]
             if any((field.source_ids, parent) not in parts for parent in parents):
                 found.append(field)
     return found
@@ -148,27 +133,28 @@ def _without_alias(found: list[Token]) -> tuple[list[Token], str | None]:
 def _transform_field(
     function: str, texts: Sequence[str], alias: str | None, schema: Any, taken: set[str]
 ) -> PartitionField:
-    if function in _TIMES or function == "identity":
-        transform = _TIMES.get(function, Identity())
-    elif function in _SIZED:
-        transform, texts = _sized(function, texts, schema)
-    else:
+    kind = TRANSFORMS.get(function)
+    if kind is None:
         names = [*TRANSFORMS, *_SPANS, "expr"]
         raise InvalidInputError(
             f"partition_by: unknown transform {function!r}{near(function, names)}; known are {', '.join(names)}"
         )
+    if kind.takes_number():
+        transform, texts = _sized(kind, texts, schema)
+    else:
+        transform = kind()
     if not texts:
         raise InvalidInputError(f"partition_by: {function} needs a column")
     return _field([named_column(text, schema) for text in texts], transform, alias, schema, taken)
 
 
-def _sized(function: str, texts: Sequence[str], schema: Any) -> tuple[Transform, Sequence[str]]:
+def _sized(kind: type[Transform], texts: Sequence[str], schema: Any) -> tuple[Transform, Sequence[str]]:
     """Take the number from either end: ours comes last or first, Spark's first."""
     for position in (0, -1):
         if texts and texts[position].isascii() and texts[position].isdigit():
             rest = texts[1:] if position == 0 else texts[:-1]
-            return _SIZED[function](int(texts[position])), rest
-    raise InvalidInputError(f"partition_by: {function} needs a whole number, as in {function}(16, {schema.names[0]})")
+            return kind(int(texts[position])), rest  # type: ignore[call-arg]
+    raise InvalidInputError(f"partition_by: {kind.name} needs a whole number, as in {kind.name}(16, {schema.names[0]})")
 
 
 def named_column(text: str, schema: Any) -> str:

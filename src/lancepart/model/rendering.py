@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
 from lancepart.model.quoting import quote_identifier, quote_literal, quote_string
-from lancepart.model.terms import bound_transform, call
+from lancepart.model.terms import bound_transform
 
 _POSTFIX = {
     "IsNull": "IS NULL",
@@ -109,7 +109,7 @@ def _function(name: str, operands: list[str], out: Rendering) -> str:
     transform = bound_transform(name)
     if transform is not None:
         out.portable = False
-        return call(transform, operands)
+        return transform.call(operands)
     if name == "get_field":
         return reduce(lambda inner, key: f"`get_field`({inner}, {key})", operands)
     return f"{quote_identifier(name)}({', '.join(operands)})"

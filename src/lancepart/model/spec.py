@@ -17,7 +17,7 @@ from lance_namespace_urllib3_client.models.partition_spec import PartitionSpec a
 from lancepart.errors import InvalidInputError
 from lancepart.model.expressions import Expression
 from lancepart.model.schema import dumps, field_by_id, source_by_id, type_from_json, type_to_json
-from lancepart.model.transforms import MultiBucket, Transform, Truncate, is_numeric_truncate
+from lancepart.model.transforms import Transform, transform_from_json
 from lancepart.model.type_names import holds_exactly, kind_of
 from lancepart.model.values import logical_type
 
@@ -54,7 +54,7 @@ class PartitionField:
         ids = self.source_ids
         if not ids or any(isinstance(number, bool) or not isinstance(number, int) or number < 0 for number in ids):
             raise InvalidInputError(f"partition field {self.field_id!r} needs source_ids from 0 up, not {list(ids)}")
-        if self.transform is not None and not isinstance(self.transform, MultiBucket) and len(ids) != 1:
+        if self.transform is not None and not self.transform.takes_many and len(ids) != 1:
             name = self.transform.name
             raise InvalidInputError(
                 f"partition field {self.field_id!r}: {name} takes exactly one source, not {len(ids)}"
@@ -118,9 +118,7 @@ class PartitionField:
         """The field as DataFusion SQL over columns already quoted; for an expression, over ``col0`` and so on."""
         if self.expression is not None:
             return self.expression
-        if isinstance(self.transform, Truncate):
-            return self.transform.sql(columns, numeric=is_numeric_truncate((*source_types, self.result_type)[0]))
-        return self.transform.sql(columns)  # type: ignore[union-attr]
+        return self.transform.sql(columns, (*source_types, self.result_type)[0])  # type: ignore[union-attr]
 
     def to_json(self) -> PartitionFieldModel:
         """The model that stands in a spec."""
@@ -140,7 +138,7 @@ class PartitionField:
             model = (
                 spelled if isinstance(spelled, PartitionFieldModel) else PartitionFieldModel.from_dict(dict(spelled))
             )
-            transform = None if model.transform is None else Transform.from_json(model.transform)
+            transform = None if model.transform is None else transform_from_json(model.transform)
             result_type = type_from_json(model.result_type)
         except (ValueError, TypeError, AttributeError, InvalidInputError) as error:
             raise InvalidInputError(f"partition field {name!r} is not valid: {error}") from error

@@ -9,11 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.model.spec import PartitionField, PartitionSpec
-from lancepart.model.transforms import Day, Hour, Month, Truncate, Year
 from lancepart.model.values import logical_type
 from lancepart.model.widening import UTC_ZONES
-
-_TIME_PARTS = (Year, Month, Day, Hour)
 
 
 def trusted(spec: PartitionSpec, schema: Any, *, foreign: bool) -> PartitionSpec:
@@ -24,7 +21,7 @@ def trusted(spec: PartitionSpec, schema: Any, *, foreign: bool) -> PartitionSpec
 def _trusted(field: PartitionField, schema: Any, *, foreign: bool) -> PartitionField:
     kinds = _kinds(field, schema)
     opaque = is_inexact(field, kinds) or not field.holds_exactly(kinds)
-    zoned = foreign and isinstance(field.transform, _TIME_PARTS) and _has_zone(kinds[0])
+    zoned = foreign and field.transform is not None and field.transform.is_time_part and _has_zone(kinds[0])
     return replace(field, opaque=opaque, any_zone=zoned) if opaque or zoned else field
 
 
@@ -36,7 +33,7 @@ def check_stored(spec: PartitionSpec, schema: Any) -> None:
 
 def is_inexact(field: PartitionField, source_types: Sequence[Any]) -> bool:
     """Whether a field is one of the document's that we don't compute: what is left of a truncated float."""
-    return isinstance(field.transform, Truncate) and pa.types.is_floating(logical_type(source_types[0]))
+    return field.transform is not None and field.transform.is_inexact(source_types[0])
 
 
 def _kinds(field: PartitionField, schema: Any) -> list[Any]:

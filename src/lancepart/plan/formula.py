@@ -24,8 +24,8 @@ from lancepart.model.predicate import (
     Predicate,
     StartsWith,
 )
+from lancepart.model.terms import Term
 from lancepart.model.widening import widening
-from lancepart.plan.transform_preimage import preimage
 
 Constraint = Mapping[Column, Domain]
 """What one alternative leaves possible, by column or partition function of columns; one that is not named is free."""
@@ -140,7 +140,14 @@ def _atom(predicate: Any, wanted: Outcomes, types: Mapping[str, Any]) -> Formula
     domain = reduce(Domain.union, chosen, Domain.nothing(order))
     if domain.is_empty:
         return NEVER
-    return _constraint({column: domain} if isinstance(column, str) else preimage(column, domain, types))
+    return _constraint({column: domain} if isinstance(column, str) else _pulled_back(column, domain, types))
+
+
+def _pulled_back(term: Term, domain: Domain, types: Mapping[str, Any]) -> dict[Column, Domain]:
+    """The column's own domain where the function never reorders values, else the function's: both say all there is."""
+    order = ordering(types[term.columns[0]])
+    found = None if order is None else term.transform.preimage(domain, order)
+    return {term: domain} if found is None else {term.columns[0]: found}
 
 
 def _true_and_false(predicate: Predicate, order: Ordering) -> tuple[Domain, Domain] | None:

@@ -12,20 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.format.names import partition_column
+from lancepart.model.calendar import PARTS, cells, hours_of
 from lancepart.model.domain import Domain
 from lancepart.model.ordering import ordering
 from lancepart.model.spec import PartitionField
 from lancepart.model.terms import Term
-from lancepart.model.transforms import Bucket, Identity, Truncate
+from lancepart.model.transforms import Bucket, Identity
 from lancepart.model.values import canonical, decoded
-from lancepart.plan.calendar import PARTS, cells
 from lancepart.plan.formula import Constraint
 from lancepart.plan.transform_image import (
     MOST_VALUES,
-    TIME_PARTS,
     applied,
     combinations,
-    hours_of,
     image,
     source_domains,
     term_domain,
@@ -93,12 +91,12 @@ class Leaves:
         if identity is not None:
             return self._field(identity, domain)
         kept = self.all()
-        parts = {TIME_PARTS[type(f.transform)]: self._values[f.field_id] for f in fields if _is_part(f)}
+        parts = {f.transform.name: self._values[f.field_id] for f in fields if f.transform and f.transform.is_time_part}
         if parts:
             any_zone = any(field.any_zone for field in fields)
             kept &= self._in_calendar(fields[0].source_ids[0], parts, domain, any_zone=any_zone)
         for field in fields:
-            if not _is_part(field):
+            if field.transform is None or not field.transform.is_time_part:
                 kept &= self._field(field, domain)
         return self._together(fields, domain, parts, kept) if len(fields) > max(len(parts), 1) else kept
 
@@ -152,14 +150,21 @@ class Leaves:
             given = {part: _integers(parts[part].filter(mask)) for part in leading}
             spans = cells(given, domain.order.type, MOST_VALUES)
             return everything if spans is None else Domain.spanning(domain.order, spans, null=True)
-        truncate = next((field for field in fields if isinstance(field.transform, Truncate)), None)
-        if truncate is not None and domain.order.kind == "integer":
-            cut: Any = truncate.transform
-            distinct = self._values[truncate.field_id].filter(mask).drop_null().unique().to_pylist()
-            if len(distinct) * cut.width <= MOST_VALUES:
-                spans = [cut.sources(value) for value in distinct]
+        for field in fields if domain.order.kind == "integer" else ():
+            spans = self._source_spans(field, mask)
+            if spans is not None:
                 return Domain.spanning(domain.order, spans, null=True)
         return everything
+
+    def _source_spans(self, field: PartitionField, mask: Any) -> list[tuple[int, int]] | None:
+        """The numbers that become the field's values in some leaves, if they are few and the field can tell."""
+        if field.transform is None or not field.transform.keeps_type:
+            return None
+        distinct = self._values[field.field_id].filter(mask).drop_null().unique().to_pylist()
+        found = [field.transform.source_span(value) for value in distinct]
+        spans = [span for span in found if span is not None]
+        few = sum(high - low for low, high in spans) <= MOST_VALUES
+        return spans if few and len(spans) == len(found) else None
 
     def _jointly(self, field: PartitionField, constraint: Constraint, kept: Bools) -> Bools:
         """A field over several columns: each either has few values or is known from the leaf itself."""
@@ -213,10 +218,6 @@ def _families(fields: Sequence[PartitionField]) -> list[list[PartitionField]]:
 def column_of(values: Any, field: PartitionField) -> Any:
     """One partition field's column of a table of leaves, as one array; floats with one zero and one NaN."""
     return canonical(decoded(values.column(partition_column(field.field_id))))
-
-
-def _is_part(field: PartitionField) -> bool:
-    return type(field.transform) in TIME_PARTS
 
 
 def _dated(parts: Mapping[str, Any]) -> tuple[dict[str, Any], Bools, Any]:

@@ -11,7 +11,6 @@ import pyarrow as pa
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.partition_by import span_of
 from lancepart.model.spec import PartitionField
-from lancepart.model.transforms import Bucket, Identity, Truncate
 from lancepart.spark.literals import is_exact
 from lancepart.spark.spark_partitioning import key_parts, partition_sources
 from lancepart.spark.types import spark_schema
@@ -67,12 +66,7 @@ def spelled(metadata: TableMetadata) -> list[Mapping[str, Any]]:
 
 def _spelled(field: PartitionField, metadata: TableMetadata) -> dict[str, Any]:
     columns = [{"column": each.name} for each in field.sources(metadata.schema) if each is not None]
-    match field.transform:
-        case None:
-            return {"name": "expr", "arguments": [{"text": field.expression}, *columns]}
-        case Identity():
-            return {"name": "identity", "arguments": columns}
-        case Bucket(num_buckets=number) | Truncate(width=number):
-            return {"name": field.transform.name, "arguments": [{"number": number}, *columns]}
-        case _:
-            return {"name": field.transform.name, "arguments": columns}
+    if field.transform is None:
+        return {"name": "expr", "arguments": [{"text": field.expression}, *columns]}
+    numbers = [{"number": number} for number in field.transform.parameters]
+    return {"name": field.transform.name, "arguments": [*numbers, *columns]}

@@ -19,9 +19,8 @@ from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.ordering import unscaled
 from lancepart.model.spec import PartitionField, PartitionSpec
-from lancepart.model.transforms import Bucket, Day, Hour, Identity, Month, MultiBucket, Transform, Truncate, Year
+from lancepart.model.transforms import CALENDAR, Bucket, Transform
 
-_CHAIN: tuple[type[Transform], ...] = (Year, Month, Day, Hour)
 _DEPTHS = ("year", "year_month", "year_month_day", "year_month_day_hour")
 
 
@@ -67,10 +66,6 @@ def _merged(family: str, one: int, other: int) -> int:
     return gcd(one, other) if family == "bucket" else min(one, other)
 
 
-_IN_THE_JAR = frozenset({Identity, Bucket, MultiBucket, Truncate, Year, Month, Day, Hour})
-"""The transforms that the jar has functions for; those of older layouts that are alike only in name are not there."""
-
-
 def _strengths(spec: PartitionSpec, metadata: TableMetadata, columns: Sequence[str]) -> dict[tuple[str, str], int]:
     """A spec's parts by family and column, each with how fine it is: a number of buckets, how far down the year."""
     found: dict[tuple[str, str], int] = {}
@@ -82,26 +77,22 @@ def _strengths(spec: PartitionSpec, metadata: TableMetadata, columns: Sequence[s
             continue
         if not _is_faithful(field.transform, source.type):
             continue
-        match field.transform:
-            case Bucket(num_buckets=buckets):
-                key = ("bucket", source.name)
-                found[key] = max(buckets, found.get(key, 0))
-            case Truncate(width=width):
-                found[f"truncate_{width}", source.name] = 0
-            case Identity():
-                found["identity", source.name] = 0
-            case _:
-                depth = _depth(spec, field.source_ids[0])
-                inside = 0 <= _CHAIN.index(type(field.transform)) <= depth
-                found["time" if inside else field.transform.name, source.name] = depth if inside else 0
+        function = str(field.transform.spark_function)
+        depth = _depth(spec, field.source_ids[0])
+        if isinstance(field.transform, Bucket):
+            found[function, source.name] = max(field.transform.num_buckets, found.get((function, source.name), 0))
+        elif field.transform in CALENDAR[: depth + 1]:
+            found["time", source.name] = depth
+        else:
+            found[function, source.name] = 0
     return found
 
 
 def _depth(spec: PartitionSpec, source: int) -> int:
     """How far a spec goes down from the year by one column: -1 without a year, 3 down to the hour."""
-    kinds = {type(field.transform) for field in spec.fields if field.source_ids == (source,)}
+    parts = {field.transform for field in spec.fields if field.source_ids == (source,)}
     depth = -1
-    while depth < 3 and _CHAIN[depth + 1] in kinds:
+    while depth < 3 and CALENDAR[depth + 1] in parts:
         depth += 1
     return depth
 
@@ -111,7 +102,7 @@ def _is_faithful(transform: Transform, kind: Any) -> bool:
     types = pa.types
     if types.is_dictionary(kind):
         kind = kind.value_type
-    if type(transform) not in _IN_THE_JAR or types.is_time(kind):
+    if transform.spark_function is None or types.is_time(kind):
         return False
     if (
         isinstance(kind, pa.BaseExtensionType)
@@ -120,7 +111,7 @@ def _is_faithful(transform: Transform, kind: Any) -> bool:
         or kind == pa.null()
     ):
         return False
-    return not types.is_uint64(kind) or isinstance(transform, Identity)
+    return not types.is_uint64(kind) or not transform.is_function
 
 
 def key_of(parts: Sequence[KeyPart], leaf: Leaf, metadata: TableMetadata) -> tuple[Any, ...]:
@@ -142,19 +133,13 @@ def _value(part: KeyPart, source: int, kind: Any, fields: Sequence[PartitionFiel
         text = next(text for label, text in multiples.items() if int(label[7:]) % part.buckets == 0)
         return None if text == "n" else int(text[1:]) % part.buckets
     if part.transform in _DEPTHS:
-        texts = [own[each.name] for each in _CHAIN[: _DEPTHS.index(part.transform) + 1]]
+        texts = [own[each.name] for each in CALENDAR[: _DEPTHS.index(part.transform) + 1]]
         return None if "n" in texts else _moment(part.transform, [int(text[1:]) for text in texts])
     return _plain(own[part.transform], kind)
 
 
 def _label(transform: Transform) -> str:
-    match transform:
-        case Bucket(num_buckets=buckets):
-            return f"bucket_{buckets}"
-        case Truncate(width=width):
-            return f"truncate_{width}"
-        case _:
-            return transform.name
+    return f"bucket_{transform.num_buckets}" if isinstance(transform, Bucket) else str(transform.spark_function)
 
 
 def _moment(transform: str, numbers: Sequence[int]) -> int:

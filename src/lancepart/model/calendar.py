@@ -169,3 +169,9 @@ def year_of(data_type: Any) -> Callable[[int], int]:
         return int(np.datetime64(number // ticks, "D").astype("datetime64[Y]").astype(np.int64)) + 1970
 
     return year
+
+
+def hours_of(domain: Domain, *, any_zone: bool) -> Hours:
+    """The hours in which a domain has an instant, by the clock of UTC or, if need be, by that of any zone."""
+    hours = Hours.of(domain)
+    return hours.widened(24) if any_zone else hours

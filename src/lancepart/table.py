@@ -321,6 +321,15 @@ class PartitionedTable:
         scan = self.scan(where, columns, version=version)
         return Search.of(scan, query, column, hybrid=hybrid, reranker=reranker, options={"k": k, **options})
 
+    def to_lance(self, where: str | None = None, version: int | str | datetime | None = None) -> Any:
+        """The table at a snapshot, or the rows that match, as one ``lance.LanceDataset`` in memory.
+
+        No row is copied: it names the leaves' files, and hides rows that do not match by deletion files of its own.
+        """
+        from lancepart.read import union
+
+        return union.of_scan(self.scan(where, version=version)).dataset
+
     def join(
         self,
         other: PartitionedTable,

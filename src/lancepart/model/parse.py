@@ -101,7 +101,7 @@ class _Reader:
         return joined([self._built(part, texts) for part in _grouped(node)])
 
     def _read(self, sql: str) -> Predicate:
-        context = _context(self._schema)
+        context = _context(_with_storage_types(self._schema))
         with _LOCK:
             bound = bind_terms(context, sql, self._schema)
         table = context.table(_TABLE)
@@ -178,6 +178,13 @@ def _refuse_long(own: list[Token]) -> None:
             f"one test of it has {weight} names and operators, and {_MOST_WORDS} are the most: write it as several "
             "tests joined by AND or OR"
         )
+
+
+def _with_storage_types(schema: Any) -> Any:
+    """A schema without extension types, which can't be hashed and which DataFusion does not know."""
+    kinds = [field.type for field in schema]
+    plain = [kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind for kind in kinds]
+    return pa.schema([field.with_type(kind) for field, kind in zip(schema, plain, strict=True)])
 
 
 @lru_cache(maxsize=64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from lance_namespace import (
     CreateNamespaceRequest,
@@ -29,6 +28,7 @@ from lancepart.errors import (
     UnsupportedOperationError,
 )
 from lancepart.format.names import SCHEMA, SPEC_PREFIX
+from lancepart.model.aliases import JsonMapping
 from lancepart.model.ids import check_path, object_id
 from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
@@ -47,7 +47,7 @@ def create(catalog: Catalog, request: CreateNamespaceRequest) -> CreateNamespace
     row = Row(object_id=identifier, object_type=NAMESPACE, metadata=properties or None, created_at=now())
     parent = path[:-1]
 
-    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, tuple[Mapping[str, Any], list[Row]]]:
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, tuple[JsonMapping, list[Row]]]:
         partitioned.refuse_owned(snapshot, path, "append")
         catalog.require_namespace(snapshot, parent)
         found = snapshot.row(identifier)
@@ -129,7 +129,7 @@ def drop(catalog: Catalog, request: DropNamespaceRequest) -> DropNamespaceRespon
         raise InvalidInputError("the root namespace can't be dropped")
     identifier = object_id(path)
 
-    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, tuple[Mapping[str, Any] | None, list[Row]]]:
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, tuple[JsonMapping | None, list[Row]]]:
         try:
             row = catalog.require_namespace(snapshot, path)
         except NamespaceNotFoundError:

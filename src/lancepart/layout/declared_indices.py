@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from lancepart.errors import InvalidInputError
 from lancepart.format.names import INDICES
+from lancepart.model.aliases import JsonMapping
 from lancepart.storage.snapshot import Snapshot
 
 TEXT_KIND = "INVERTED"
@@ -29,7 +29,7 @@ class Index:
     name: str
     column: int
     kind: str
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: JsonMapping = field(default_factory=dict)
 
 
 def declared(snapshot: Snapshot) -> tuple[Index, ...]:

@@ -20,7 +20,7 @@ _SPANS = {f"{transform.name}s": at + 1 for at, transform in enumerate(CALENDAR)}
 """Spans of time, each as the number of parts of the calendar that tell it from all others."""
 
 
-def parse_partition_by(items: Sequence[str | PartitionField], schema: Any) -> tuple[PartitionField, ...]:
+def parse_partition_by(items: Sequence[str | PartitionField], schema: pa.Schema) -> tuple[PartitionField, ...]:
     """Read each item over a schema with field ids: a column, a transform of one, an expression, or a ready field.
 
     >>> import pyarrow as pa
@@ -49,7 +49,7 @@ def parse_partition_by(items: Sequence[str | PartitionField], schema: Any) -> tu
     return tuple(fields)
 
 
-def spread(item: str, schema: Any) -> list[str]:
+def spread(item: str, schema: pa.Schema) -> list[str]:
     """The parts of the calendar that a span of time stands for, outermost first; any other item is itself.
 
     >>> spread("days(ts)", pa.schema([("ts", pa.timestamp("us"))]))
@@ -100,7 +100,7 @@ def cycles(fields: Sequence[PartitionField]) -> list[PartitionField]:
     return found
 
 
-def _check(field: PartitionField, schema: Any) -> None:
+def _check(field: PartitionField, schema: pa.Schema) -> None:
     columns = [source_by_id(schema, number) for number in field.source_ids]
     missing = [number for number, column in zip(field.source_ids, columns, strict=True) if column is None]
     if missing:
@@ -108,7 +108,7 @@ def _check(field: PartitionField, schema: Any) -> None:
     field.check([column.type for column in columns if column is not None])
 
 
-def _parsed(item: str, schema: Any, taken: set[str]) -> PartitionField:
+def _parsed(item: str, schema: pa.Schema, taken: set[str]) -> PartitionField:
     if item in schema.names:
         return _field([item], Identity(), None, schema, taken)
     found = tokens(item)
@@ -131,7 +131,7 @@ def _without_alias(found: list[Token]) -> tuple[list[Token], str | None]:
 
 
 def _transform_field(
-    function: str, texts: Sequence[str], alias: str | None, schema: Any, taken: set[str]
+    function: str, texts: Sequence[str], alias: str | None, schema: pa.Schema, taken: set[str]
 ) -> PartitionField:
     kind = TRANSFORMS.get(function)
     if kind is None:
@@ -148,7 +148,7 @@ def _transform_field(
     return _field([named_column(text, schema) for text in texts], transform, alias, schema, taken)
 
 
-def _sized(kind: type[Transform], texts: Sequence[str], schema: Any) -> tuple[Transform, Sequence[str]]:
+def _sized(kind: type[Transform], texts: Sequence[str], schema: pa.Schema) -> tuple[Transform, Sequence[str]]:
     """Take the number from either end: ours comes last or first, Spark's first."""
     for position in (0, -1):
         if texts and texts[position].isascii() and texts[position].isdigit():
@@ -157,7 +157,7 @@ def _sized(kind: type[Transform], texts: Sequence[str], schema: Any) -> tuple[Tr
     raise InvalidInputError(f"partition_by: {kind.name} needs a whole number, as in {kind.name}(16, {schema.names[0]})")
 
 
-def named_column(text: str, schema: Any) -> str:
+def named_column(text: str, schema: pa.Schema) -> str:
     """The column that a text names, quoted or not."""
     if text in schema.names:
         return text
@@ -175,7 +175,7 @@ def named_column(text: str, schema: Any) -> str:
 
 
 def _field(
-    columns: Sequence[str], transform: Transform, alias: str | None, schema: Any, taken: set[str]
+    columns: Sequence[str], transform: Transform, alias: str | None, schema: pa.Schema, taken: set[str]
 ) -> PartitionField:
     sources = [schema.field(name) for name in columns]
     transform.check([source.type for source in sources])
@@ -187,7 +187,7 @@ def _field(
     )
 
 
-def _expression_field(sql: str, alias: str | None, schema: Any, taken: set[str]) -> PartitionField:
+def _expression_field(sql: str, alias: str | None, schema: pa.Schema, taken: set[str]) -> PartitionField:
     expression, columns, result_type = _over_placeholders(sql, schema)
     return PartitionField(
         field_id=alias or unused_id(_derived_id(columns, "expr"), taken),
@@ -197,7 +197,7 @@ def _expression_field(sql: str, alias: str | None, schema: Any, taken: set[str])
     )
 
 
-def _over_placeholders(sql: str, schema: Any) -> tuple[Expression, list[str], Any]:
+def _over_placeholders(sql: str, schema: pa.Schema) -> tuple[Expression, list[str], Any]:
     """Put ``col0`` … in the place of column names; where a bare word only looks like one, quoted names alone count."""
     named = referenced_columns(sql, schema.names)
     attempts = [(set(schema.names) if named is None else named, {"word", "quoted"}), (set(schema.names), {"quoted"})]
@@ -242,7 +242,7 @@ def _derived_id(columns: Sequence[str], suffix: str) -> str:
     return "_".join([*parts, suffix] if suffix else parts)
 
 
-def _ids(sources: Sequence[Any]) -> tuple[int, ...]:
+def _ids(sources: Sequence[pa.Field]) -> tuple[int, ...]:
     numbers = [field_id(source) for source in sources]
     if None in numbers:
         raise InvalidInputError(f"column {sources[numbers.index(None)].name!r} has no field id; assign them first")

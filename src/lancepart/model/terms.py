@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from datafusion import udf
+from datafusion import ScalarUDF, SessionContext, udf
 
 from lancepart.errors import InvalidInputError
 from lancepart.model.functions import expression_type
@@ -33,12 +33,12 @@ class Term:
         """The call, with the columns under other names where they have such."""
         return self.transform.call([quote_identifier(names.get(column, column)) for column in self.columns])
 
-    def value_type(self, types: Mapping[str, Any]) -> Any:
+    def value_type(self, types: Mapping[str, pa.DataType]) -> pa.DataType:
         """The type of its values, given those of the columns."""
         return self.transform.result_type([types[column] for column in self.columns])
 
 
-def bind_terms(ctx: Any, sql: str, schema: Any) -> str:
+def bind_terms(ctx: SessionContext, sql: str, schema: pa.Schema) -> str:
     """The same SQL over ``schema``, each partition function renamed to one registered for its arguments' types."""
     if not _CALL.search(sql):
         return sql
@@ -67,7 +67,7 @@ def _transform(name: str, size: int) -> Transform:
     return kind(size) if kind.takes_number() else kind()
 
 
-def _bound(ctx: Any, name: str, inner: Sequence[str], schema: Any) -> str:
+def _bound(ctx: SessionContext, name: str, inner: Sequence[str], schema: pa.Schema) -> str:
     size, sources = _size(name, inner)
     transform = _transform(name, size)
     types = [expression_type(ctx, source, schema) for source in sources]
@@ -90,10 +90,10 @@ def _size(name: str, inner: Sequence[str]) -> tuple[int, Sequence[str]]:
     raise InvalidInputError(f"{name} takes a whole number and {'columns' if kind.takes_many else 'a column'}")
 
 
-def _function(transform: Transform, alias: str, types: Sequence[Any]) -> Any:
+def _function(transform: Transform, alias: str, types: Sequence[pa.DataType]) -> ScalarUDF:
     kind = transform.result_type(types)
 
-    def compute(*arrays: Any) -> Any:
+    def compute(*arrays: pa.Array) -> pa.Array:
         values = transform.apply(arrays)
         return values if values.type == kind else values.cast(kind)
 

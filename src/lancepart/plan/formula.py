@@ -8,6 +8,9 @@ from functools import reduce
 from itertools import product
 from typing import Any
 
+import pyarrow as pa
+
+from lancepart.model.aliases import JsonMapping
 from lancepart.model.domain import Domain
 from lancepart.model.ordering import Ordering, ordering
 from lancepart.model.predicate import (
@@ -57,7 +60,7 @@ NEVER = Some(parts=())
 Formula = Every | Some
 
 
-def formula(predicate: Predicate, types: Mapping[str, Any]) -> Formula:
+def formula(predicate: Predicate, types: Mapping[str, pa.DataType]) -> Formula:
     """What must hold of the columns' values in a row for which the predicate is TRUE."""
     return _ask(predicate, _TRUE, types)
 
@@ -85,7 +88,7 @@ def alternatives(asked: Formula) -> list[Constraint] | None:
     return combinations
 
 
-def _ask(predicate: Predicate, wanted: Outcomes, types: Mapping[str, Any]) -> Formula:
+def _ask(predicate: Predicate, wanted: Outcomes, types: Mapping[str, pa.DataType]) -> Formula:
     """What must hold for the predicate to have one of the wanted outcomes."""
     if wanted == _ALL:
         return ALWAYS
@@ -108,7 +111,7 @@ def _ask(predicate: Predicate, wanted: Outcomes, types: Mapping[str, Any]) -> Fo
             return ALWAYS
 
 
-def _ask_all(operands: tuple[Predicate, ...], wanted: Outcomes, types: Mapping[str, Any]) -> Formula:
+def _ask_all(operands: tuple[Predicate, ...], wanted: Outcomes, types: Mapping[str, pa.DataType]) -> Formula:
     """A conjunction is FALSE where one operand is, else NULL where one is, else TRUE."""
     if not wanted:
         return NEVER
@@ -126,7 +129,7 @@ def _flipped(wanted: Outcomes) -> Outcomes:
     return frozenset(None if outcome is None else not outcome for outcome in wanted)
 
 
-def _atom(predicate: Any, wanted: Outcomes, types: Mapping[str, Any]) -> Formula:
+def _atom(predicate: Any, wanted: Outcomes, types: Mapping[str, pa.DataType]) -> Formula:
     column = predicate.column
     order = ordering(types[column] if isinstance(column, str) else column.value_type(types))
     if isinstance(predicate, IsNull) and order is None:
@@ -143,7 +146,7 @@ def _atom(predicate: Any, wanted: Outcomes, types: Mapping[str, Any]) -> Formula
     return _constraint({column: domain} if isinstance(column, str) else _pulled_back(column, domain, types))
 
 
-def _pulled_back(term: Term, domain: Domain, types: Mapping[str, Any]) -> dict[Column, Domain]:
+def _pulled_back(term: Term, domain: Domain, types: JsonMapping) -> dict[Column, Domain]:
     """The column's own domain where the function never reorders values, else the function's: both say all there is."""
     order = ordering(types[term.columns[0]])
     found = None if order is None else term.transform.preimage(domain, order)
@@ -185,7 +188,7 @@ def _compared(predicate: Comparison, order: Ordering) -> tuple[Domain, Domain] |
 
 
 def _listed(
-    literals: tuple[Any, ...], order: Ordering, values: Domain, *, negated: bool
+    literals: tuple[pa.Scalar, ...], order: Ordering, values: Domain, *, negated: bool
 ) -> tuple[Domain, Domain] | None:
     if any(ordering(literal.type) != order for literal in literals if literal.is_valid):
         return None

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lancepart.model.aliases import Value
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.transforms import Identity, Transform
 from lancepart.model.values import canonical, decoded, logical_type
@@ -20,8 +21,8 @@ class JoinKey:
 
     left: str
     right: str
-    left_type: Any
-    right_type: Any
+    left_type: pa.DataType
+    right_type: pa.DataType
     compared: Any
 
     @property
@@ -37,9 +38,9 @@ class Share:
     keys: tuple[int, ...]
     transform: Transform | None
     expression: str | None = None
-    result_type: Any = None
+    result_type: pa.DataType = None
 
-    def can_match(self, value: Any) -> bool:
+    def can_match(self, value: Value) -> bool:
         """Whether a leaf with this value can hold a row that matches: a transform is NULL only of NULL keys."""
         return value is not None or self.transform is None
 
@@ -116,8 +117,8 @@ def _coarser(mine: Share, theirs: Share, keys: Sequence[JoinKey]) -> Share | Non
 
 
 def share_values(
-    share: Share, spec: PartitionSpec, positions: Mapping[int, int], types: Sequence[Any], rows: Any
-) -> Any:
+    share: Share, spec: PartitionSpec, positions: Mapping[int, int], types: Sequence[pa.DataType], rows: pa.Table
+) -> pa.Array:
     """A share's value for each of a spec's leaves; ``types`` are the key columns' own on this side."""
     fields = [(field, own) for field in spec.fields if (own := offer(field, positions)) is not None]
     for field, own in fields:
@@ -133,7 +134,7 @@ def share_values(
     return canonical(decoded(_applied(share, arrays)))
 
 
-def _applied(share: Share, arrays: Sequence[Any]) -> Any:
+def _applied(share: Share, arrays: Sequence[pa.Array]) -> pa.Array:
     if share.transform is not None:
         return share.transform.apply(arrays)
     sources = tuple(range(len(arrays)))

@@ -34,7 +34,7 @@ class Pruner:
     choices: tuple[Constraint, ...] | None
 
     @classmethod
-    def of(cls, predicate: Predicate, spec: PartitionSpec, columns: Mapping[int, Any]) -> Pruner:
+    def of(cls, predicate: Predicate, spec: PartitionSpec, columns: Mapping[int, pa.Field]) -> Pruner:
         """Prepare a filter for a spec; ``columns`` are the table's current top-level fields by field id."""
         types = {field.name: field.type for field in columns.values()}
         asked = formula(predicate, types)
@@ -63,7 +63,7 @@ class Pruner:
             texts.append(text)
         return disjunction(list(dict.fromkeys(texts)))
 
-    def keep(self, values: Any) -> Any:
+    def keep(self, values: pa.Table) -> pa.Array:
         """Which leaves may hold a matching row, given their ``partition_field_<id>`` columns."""
         leaves = Leaves(self.spec.fields, self.columns, values)
         if self.choices is None:

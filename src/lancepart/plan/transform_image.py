@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ MOST_VALUES = 20_000
 _SMALL_TYPE = 256
 
 
-def image(field: PartitionField, domains: Sequence[Domain | None], value_type: Any) -> Domain | None:
+def image(field: PartitionField, domains: Sequence[Domain | None], value_type: pa.DataType) -> Domain | None:
     """The partition values that rows within the source domains can have, or None when that cannot be told.
 
     Exact for identity, time parts, truncate and whatever has few source values; a source that is None is free.
@@ -46,7 +45,7 @@ def enumerated(field: PartitionField, domains: Sequence[Domain | None], target: 
     return None if values is None else domain_of(values, target)
 
 
-def domain_of(values: Any, target: Ordering) -> Domain | None:
+def domain_of(values: pa.Array, target: Ordering) -> Domain | None:
     """Exactly the values of an array, in the order of another type that holds them."""
     if values.type != target.type:
         try:
@@ -58,7 +57,7 @@ def domain_of(values: Any, target: Ordering) -> Domain | None:
     return closed(Domain.spanning(target, ((key, target.next(key)) for key in keys), null=values.null_count > 0))
 
 
-def combinations(domains: Sequence[Domain | None], limit: int = MOST_VALUES) -> list[Any] | None:
+def combinations(domains: Sequence[Domain | None], limit: int = MOST_VALUES) -> list[pa.Array] | None:
     """Every combination of the domains' values, as one array a source; None when they are too many."""
     lists = []
     for domain in domains:
@@ -74,7 +73,7 @@ def combinations(domains: Sequence[Domain | None], limit: int = MOST_VALUES) -> 
     return [order.values(keys).take(pa.array(columns[:, at])) for at, (order, keys) in enumerate(lists)]
 
 
-def applied(field: PartitionField, columns: Sequence[Any]) -> Any | None:
+def applied(field: PartitionField, columns: Sequence[pa.Array]) -> pa.Array | None:
     """The field's values, or None where it cannot be computed: then it says nothing about partitions."""
     try:
         return canonical(field.apply(columns))
@@ -83,7 +82,9 @@ def applied(field: PartitionField, columns: Sequence[Any]) -> Any | None:
         return None
 
 
-def term_domain(field: PartitionField, constraint: Constraint, columns: Mapping[int, Any], kind: Any) -> Domain | None:
+def term_domain(
+    field: PartitionField, constraint: Constraint, columns: Mapping[int, pa.Field], kind: pa.DataType
+) -> Domain | None:
     """What a constraint says of a field's own function, in the type of its values; None where it says nothing."""
     target = ordering(kind)
     names = [columns[source].name for source in field.source_ids if source in columns]
@@ -95,13 +96,13 @@ def term_domain(field: PartitionField, constraint: Constraint, columns: Mapping[
 
 
 def source_domains(
-    source_ids: Sequence[int], constraint: Constraint, columns: Mapping[int, Any]
+    source_ids: Sequence[int], constraint: Constraint, columns: Mapping[int, pa.Field]
 ) -> list[Domain | None]:
     """The domain of each source under a constraint; None for a removed one, and for a free one of many values."""
     return [_source_domain(columns[source], constraint) if source in columns else None for source in source_ids]
 
 
-def _source_domain(column: Any, constraint: Constraint) -> Domain | None:
+def _source_domain(column: pa.Field, constraint: Constraint) -> Domain | None:
     found, order = constraint.get(column.name), ordering(column.type)
     if found is not None or order is None:
         return found

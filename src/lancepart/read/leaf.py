@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancepart.layout.columns import AS_BYTES, constant, to_table_columns
@@ -14,6 +15,7 @@ from lancepart.layout.layouts import match
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import HIVE, TableMetadata
+from lancepart.model.aliases import JsonObject
 from lancepart.model.filtering import matching_rows
 from lancepart.model.nested import path_of, project
 from lancepart.model.predicate import Constant, Predicate
@@ -59,7 +61,7 @@ def in_large_batches(task: LeafTask, most_rows: int) -> LeafTask:
     return replace(task, batch_rows=max(_LEAST_ROWS, min(most_rows, _BATCH_BYTES // width)))
 
 
-def read(task: LeafTask) -> Iterator[Any]:
+def read(task: LeafTask) -> Iterator[pa.RecordBatch]:
     """The matching rows of a leaf, in the table's columns or fields inside them, batch by batch."""
     plain = task.metadata.plain_schema
     if all(name in plain.names for name in task.columns):
@@ -70,7 +72,7 @@ def read(task: LeafTask) -> Iterator[Any]:
         yield project(batch, task.columns)
 
 
-def _read(task: LeafTask) -> Iterator[Any]:
+def _read(task: LeafTask) -> Iterator[pa.RecordBatch]:
     if (begun := _begun(task)) is None:
         return
     task, handle = begun
@@ -79,7 +81,7 @@ def _read(task: LeafTask) -> Iterator[Any]:
     pushed, residual = _pushed(task, matching)
     shown = _fields(task.metadata, _needed(task, residual))
     names = [name for field in shown if (name := matching.names.get(field_id(field) or 0)) is not None]
-    wanted: dict[str, Any] = {"limit": task.limit} if residual is None and task.limit is not None else {}
+    wanted: JsonObject = {"limit": task.limit} if residual is None and task.limit is not None else {}
     wanted |= _pace(task, handle)
     with storage_errors(f"read the leaf at {task.leaf.location!r}", task.root):
         if not names:
@@ -89,9 +91,9 @@ def _read(task: LeafTask) -> Iterator[Any]:
             yield from _shown(batch, task, shown, matching, residual)
 
 
-def _pace(task: LeafTask, handle: Any) -> dict[str, Any]:
+def _pace(task: LeafTask, handle: Any) -> JsonObject:
     """Which fragments Lance reads, and how much at once."""
-    wanted: dict[str, Any] = {}
+    wanted: JsonObject = {}
     if task.fragments is not None:
         wanted["fragments"] = leaf_data.fragments_of(handle, task.fragments)
     if task.ahead is not None:
@@ -101,7 +103,7 @@ def _pace(task: LeafTask, handle: Any) -> dict[str, Any]:
     return wanted
 
 
-def matching_addresses(task: LeafTask) -> Any:
+def matching_addresses(task: LeafTask) -> npt.NDArray[np.uint64]:
     """Where in a leaf the rows stand that match."""
     if (begun := _begun(task)) is None:
         return np.array([], dtype=np.uint64)
@@ -116,7 +118,7 @@ def matching_addresses(task: LeafTask) -> Any:
     return np.concatenate(found) if found else np.array([], dtype=np.uint64)
 
 
-def with_addresses(task: LeafTask) -> Iterator[Any]:
+def with_addresses(task: LeafTask) -> Iterator[pa.RecordBatch]:
     """The matching rows of a leaf, each with the place where it stands in a column of its own."""
     if (begun := _begun(task)) is None:
         return
@@ -242,13 +244,13 @@ def _needed(task: LeafTask, residual: Predicate | None) -> list[str]:
     return [*task.columns, *extra]
 
 
-def _fields(metadata: TableMetadata, names: Sequence[str]) -> list[Any]:
+def _fields(metadata: TableMetadata, names: Sequence[str]) -> list[pa.Field]:
     return [metadata.schema.field(metadata.schema.get_field_index(name)) for name in names]
 
 
 def _shown(
-    batch: Any, task: LeafTask, shown: list[Any], matching: Matching, residual: Predicate | None
-) -> Iterator[Any]:
+    batch: pa.RecordBatch, task: LeafTask, shown: list[pa.Field], matching: Matching, residual: Predicate | None
+) -> Iterator[pa.RecordBatch]:
     rows = to_table_columns(batch, shown, matching)
     if residual is not None:
         rows = matching_rows(rows, residual)
@@ -257,8 +259,13 @@ def _shown(
 
 
 def _without_columns(
-    handle: Any, task: LeafTask, shown: list[Any], matching: Matching, pushed: str | None, residual: Predicate | None
-) -> Iterator[Any]:
+    handle: Any,
+    task: LeafTask,
+    shown: list[pa.Field],
+    matching: Matching,
+    pushed: str | None,
+    residual: Predicate | None,
+) -> Iterator[pa.RecordBatch]:
     """Rows of which the leaf has none of the columns asked for: as many NULLs as rows match."""
     remaining = _count(handle, task, pushed)
     while remaining > 0:

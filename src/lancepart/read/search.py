@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
 from lancepart.layout.declared_indices import TEXT_KIND, declared
+from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.schema import field_id
 from lancepart.model.values import logical_type
 from lancepart.read.hits import Hits
@@ -53,7 +54,7 @@ class Search:
         *,
         hybrid: Any = None,
         reranker: Any = None,
-        options: Mapping[str, Any],
+        options: JsonMapping,
     ) -> Search:
         """Check what is asked for; nothing is read yet."""
         unknown = [name for name in options if name not in {each.name for each in fields(Options)}]
@@ -139,7 +140,7 @@ class Search:
         """The best rows as a pandas DataFrame."""
         return self.to_arrow().to_pandas()
 
-    def to_list(self) -> list[dict[str, Any]]:
+    def to_list(self) -> list[JsonObject]:
         """The best rows as dicts."""
         return self.to_arrow().to_pylist()
 
@@ -155,7 +156,7 @@ class Search:
         return reranked(self.reranker, asked, vector, fts)
 
     @cached_property
-    def _tokenizers(self) -> dict[str, Mapping[str, Any]]:
+    def _tokenizers(self) -> dict[str, JsonMapping]:
         """How the texts of columns are made into words: as their declared index does, or in Lance's usual way."""
         assert self.text is not None
         columns = {field_id(self.scan.metadata.schema.field(name)): name for name in self.text.columns}

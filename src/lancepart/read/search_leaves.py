@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lancepart.layout.columns import stores, to_table_columns
 from lancepart.layout.leaves import Leaf
+from lancepart.model.aliases import JsonObject
 from lancepart.model.nested import path_of, project
 from lancepart.model.schema import field_id
 from lancepart.read import leaf as reading
@@ -81,7 +82,7 @@ class SearchLeaves:
         if opened is None or name is None:
             return Hits.together([])
         vectors = query.vectors if query.many else query.vectors[0]
-        asked: dict[str, Any] = {"k": options.wanted, "metric": metric, "distance_range": options.distance_range}
+        asked: JsonObject = {"k": options.wanted, "metric": metric, "distance_range": options.distance_range}
         with storage_errors(f"search the leaf at {opened.task.leaf.location!r}", opened.task.root):
             if not stores(opened.matching.types[field_id(field) or 0], field):
                 return self._converted(at, opened, query, vectors, asked)
@@ -97,7 +98,7 @@ class SearchLeaves:
             )
         return Hits.of(at, addresses, distances, numbers)
 
-    def _converted(self, at: int, opened: OpenLeaf, query: VectorQuery, vectors: Any, asked: dict[str, Any]) -> Hits:
+    def _converted(self, at: int, opened: OpenLeaf, query: VectorQuery, vectors: Any, asked: JsonObject) -> Hits:
         """Search a leaf that holds the column in an older, narrower type: its vectors in the table's type."""
         found = list(reading.with_addresses(replace(opened.task, columns=(query.column,))))
         if not found:
@@ -107,7 +108,7 @@ class SearchLeaves:
         numbers, places, distances = storage.nearest(held, "v", vectors, use_index=False, **asked)
         return Hits.of(at, rows.column(ADDRESS).to_numpy()[places.astype(np.int64)], distances, numbers)
 
-    def _restriction(self, opened: OpenLeaf) -> dict[str, Any]:
+    def _restriction(self, opened: OpenLeaf) -> JsonObject:
         """What lets only matching rows of a leaf count: a filter that Lance answers, or the rows' addresses."""
         if opened.residual is None:
             return {"where": opened.pushed}
@@ -181,7 +182,7 @@ def index_on(opened: OpenLeaf, name: str, metric: str) -> IndexUse | None:
     return None
 
 
-def _index_options(options: Options, index: IndexUse | None) -> dict[str, Any]:
+def _index_options(options: Options, index: IndexUse | None) -> JsonObject:
     """How an index is asked; distances that it only estimates are computed, or those of leaves can't be compared."""
     if options.exact or index is None:
         return {"use_index": not options.exact}

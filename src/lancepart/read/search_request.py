@@ -115,7 +115,7 @@ def is_text(query: Any) -> bool:
     return isinstance(query, str) or storage.is_text_query(query)
 
 
-def vector_query(query: Any, column: str | None, schema: Any) -> VectorQuery:
+def vector_query(query: Any, column: str | None, schema: pa.Schema) -> VectorQuery:
     """Vectors in the type of the column; the only vector column if none is named."""
     name = _column(column, schema, is_vector_type, "vectors")
     kind = logical_type(schema.field(name).type)
@@ -131,7 +131,7 @@ def vector_query(query: Any, column: str | None, schema: Any) -> VectorQuery:
     return VectorQuery(column=name, vectors=given.reshape(-1, kind.list_size), many=given.ndim == 2)
 
 
-def text_query(query: Any, column: str | None, schema: Any, indexed: Sequence[str] = ()) -> TextQuery:
+def text_query(query: Any, column: str | None, schema: pa.Schema, indexed: Sequence[str] = ()) -> TextQuery:
     """A text and its column; a query of ``lance.query`` names its own.
 
     If none is named, it is the only one with an index for full text, or the only one that holds text.
@@ -162,7 +162,7 @@ def is_text_type(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _column(column: Any, schema: Any, fits: Any, what: str) -> str:
+def _column(column: Any, schema: pa.Schema, fits: Any, what: str) -> str:
     found = [field.name for field in schema if fits(field.type)]
     if column is None:
         if len(found) == 1:

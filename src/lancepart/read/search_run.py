@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lancepart.model.aliases import JsonMapping
 from lancepart.model.filtering import matching_rows
 from lancepart.model.schema import field_id
 from lancepart.read import search_text
@@ -53,7 +54,7 @@ class SearchRun:
         with self._timed("vector"):
             return self._after(options, lambda wider: self.leaves.nearest(query, wider, metric))
 
-    def matches(self, query: TextQuery, options: Options, tokenizers: Mapping[str, Mapping[str, Any]]) -> Hits:
+    def matches(self, query: TextQuery, options: Options, tokenizers: Mapping[str, JsonMapping]) -> Hits:
         """The rows that match a text best."""
         with self._timed("index"):
             corpus = search_text.corpus_of(self.counted, query.columns, tokenizers)

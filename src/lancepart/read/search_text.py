@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lancepart.layout.leaves import Leaf
+from lancepart.model.aliases import JsonMapping
 from lancepart.read import leaf as reading
 from lancepart.read.hits import Hits
 from lancepart.read.leaf import ADDRESS
@@ -48,7 +49,7 @@ class Corpus:
         return np.searchsorted(self.bounds, positions, side="right") - 1, self.addresses[positions]
 
 
-def corpus_of(leaves: SearchLeaves, columns: tuple[str, ...], params: Mapping[str, Mapping[str, Any]]) -> Corpus:
+def corpus_of(leaves: SearchLeaves, columns: tuple[str, ...], params: Mapping[str, JsonMapping]) -> Corpus:
     """The texts of leaves as one index, kept in memory for as long as the leaves stay as they are."""
     scan = leaves.scan
     versions = tuple(_identity(leaves, at) for at in leaves.places)
@@ -66,7 +67,7 @@ def _identity(leaves: SearchLeaves, at: int) -> tuple[str, int | None]:
     return leaf.location, None if opened is None else opened.task.leaf.read_version
 
 
-def _build(leaves: SearchLeaves, columns: tuple[str, ...], params: Mapping[str, Mapping[str, Any]]) -> Corpus:
+def _build(leaves: SearchLeaves, columns: tuple[str, ...], params: Mapping[str, JsonMapping]) -> Corpus:
     started = time.perf_counter()
     parts = leaves.over(leaves.places, lambda at: _texts(leaves, at, columns))
     rows = pa.concat_tables(parts) if parts else _no_rows(leaves, columns)

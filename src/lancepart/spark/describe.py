@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from lancepart.layout.metadata import TableMetadata
+from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.partition_by import span_of
 from lancepart.model.spec import PartitionField
 from lancepart.spark.literals import is_exact
@@ -30,7 +30,7 @@ def only(told: Any) -> Any:
     return answering(spark_schema(pa.schema([("done", pa.bool_())])), told)
 
 
-def table_info(table: PartitionedTable, version: int) -> dict[str, Any]:
+def table_info(table: PartitionedTable, version: int) -> JsonObject:
     """What the jar must know of a table that is open at a snapshot, which every scan then names."""
     metadata = table.metadata
     return {
@@ -50,7 +50,7 @@ def partitions_of(table: PartitionedTable) -> list[list[str | None]]:
     return [[value for _, value in each["partition"]] for each in found if each["spec_id"] == newest and each["rows"]]
 
 
-def spelled(metadata: TableMetadata) -> list[Mapping[str, Any]]:
+def spelled(metadata: TableMetadata) -> list[JsonMapping]:
     """The newest partitioning as SQL spells it; of several buckets Spark shows the last one only under that name."""
     found, fields = [], list(metadata.spec.fields)
     while fields:
@@ -64,7 +64,7 @@ def spelled(metadata: TableMetadata) -> list[Mapping[str, Any]]:
     return list(found)
 
 
-def _spelled(field: PartitionField, metadata: TableMetadata) -> dict[str, Any]:
+def _spelled(field: PartitionField, metadata: TableMetadata) -> JsonObject:
     columns = [{"column": each.name} for each in field.sources(metadata.schema) if each is not None]
     if field.transform is None:
         return {"name": "expr", "arguments": [{"text": field.expression}, *columns]}

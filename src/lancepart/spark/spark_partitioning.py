@@ -6,7 +6,7 @@ told; a column that the scan does not have, or that Spark holds differently, is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import gcd
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
+from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.ordering import unscaled
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.transforms import CALENDAR, Bucket, Transform
@@ -32,7 +33,7 @@ class KeyPart:
     column: str
     buckets: int = 0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The part as the jar reads it."""
         return {"transform": self.transform, "column": self.column, "buckets": self.buckets}
 
@@ -97,7 +98,7 @@ def _depth(spec: PartitionSpec, source: int) -> int:
     return depth
 
 
-def _is_faithful(transform: Transform, kind: Any) -> bool:
+def _is_faithful(transform: Transform, kind: pa.DataType) -> bool:
     """Whether the transform of Spark's value is that of ours; floats are out, as Spark joins them by another value."""
     types = pa.types
     if types.is_dictionary(kind):
@@ -122,7 +123,7 @@ def key_of(parts: Sequence[KeyPart], leaf: Leaf, metadata: TableMetadata) -> tup
     return tuple(_value(part, *names[part.column], spec.fields, leaf) for part in parts)
 
 
-def _value(part: KeyPart, source: int, kind: Any, fields: Sequence[PartitionField], leaf: Leaf) -> Any:
+def _value(part: KeyPart, source: int, kind: pa.DataType, fields: Sequence[PartitionField], leaf: Leaf) -> Any:
     own = {
         _label(field.transform): leaf.key[index]
         for index, field in enumerate(fields)
@@ -154,7 +155,7 @@ def _moment(transform: str, numbers: Sequence[int]) -> int:
     return days if transform == "year_month_day" else days * 24 + hour
 
 
-def _plain(text: str, kind: Any) -> Any:
+def _plain(text: str, kind: pa.DataType) -> Any:
     """A value of the column's own type by its key text."""
     if text == "n":
         return None
@@ -179,6 +180,6 @@ def partition_sources(metadata: TableMetadata) -> list[str]:
     return [name for name in metadata.schema.names if name in names]
 
 
-def to_parts(told: Sequence[Mapping[str, Any]]) -> tuple[KeyPart, ...]:
+def to_parts(told: Sequence[JsonMapping]) -> tuple[KeyPart, ...]:
     """Parts that were told to Spark before."""
     return tuple(KeyPart(**each) for each in told)

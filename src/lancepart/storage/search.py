@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from lance.query import FullTextQuery
 
+from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.storage.leaf_data import BLOBS_AS_BYTES
 from lancepart.storage.row_mask import allow_list
 
@@ -54,7 +55,7 @@ def matches(handle: Any, query: Any, columns: Sequence[str], k: int | None, *, a
     return _addresses(found), found.column(SCORE).to_numpy()
 
 
-def _restricted(handle: Any, allowed: Any) -> dict[str, Any]:
+def _restricted(handle: Any, allowed: Any) -> JsonObject:
     """Ask for addresses, which are the row ids unless a table has stable ones; let only some rows count."""
     where = "with_row_address" if handle.has_stable_row_ids else "with_row_id"
     return {where: True, **({} if allowed is None else {"row_addr_allowlist": allow_list(allowed)})}
@@ -84,7 +85,7 @@ def in_memory(rows: Any) -> Any:
     return lance.write_dataset(rows, "memory://", max_rows_per_file=1 << 31, max_bytes_per_file=1 << 50)
 
 
-def index_text(handle: Any, column: str, params: Mapping[str, Any]) -> None:
+def index_text(handle: Any, column: str, params: JsonMapping) -> None:
     """Build a full-text index on all rows of a dataset in memory; phrases can be asked for too."""
     handle.create_scalar_index(column, _TEXT_KIND, **{**params, "with_position": True})
 
@@ -108,7 +109,7 @@ def indices_on(handle: Any, column: str) -> list[Any]:
     return [each for each in handle.describe_indices() if list(each.field_names) == [column]]
 
 
-def details_of(index: Any) -> dict[str, Any]:
+def details_of(index: Any) -> JsonObject:
     """What an index tells of itself."""
     told = index.details
     return dict(told) if isinstance(told, Mapping) else dict(json.loads(told or "{}"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import date, timedelta
+from typing import Any
 
 import pyarrow as pa
 
@@ -53,7 +54,7 @@ def quote_string(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def arrow_type_name(data_type: pa.DataType) -> str:
+def arrow_type_name(data_type: Any) -> str:
     """The spelling of an Arrow type that ``arrow_cast`` understands.
 
     >>> arrow_type_name(pa.timestamp("us", "UTC"))
@@ -76,13 +77,15 @@ def arrow_type_name(data_type: pa.DataType) -> str:
     raise InvalidInputError(f"a value of type {data_type} has no SQL spelling")
 
 
-def quote_literal(value: pa.Scalar) -> str:
+def quote_literal(value: Any) -> str:
     """One Arrow scalar as SQL that gives back the same value of the same type.
 
     >>> quote_literal(pa.scalar(date(2025, 12, 10)))
     "DATE '2025-12-10'"
     >>> quote_literal(pa.scalar(5, pa.timestamp("us", "UTC")))
     'arrow_cast(5, \\'Timestamp(Microsecond, Some("UTC"))\\')'
+    >>> quote_literal(pa.scalar(["a", None]))
+    "make_array('a', NULL)"
     """
     types, kind = pa.types, value.type
     if types.is_dictionary(kind):
@@ -105,6 +108,8 @@ def quote_literal(value: pa.Scalar) -> str:
         return f"arrow_cast(X'{value.as_py().hex()}', '{arrow_type_name(kind)}')"
     if types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind):
         return f"X'{value.as_py().hex()}'"
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return f"make_array({', '.join(map(quote_literal, value))})"
     name = arrow_type_name(kind)
     number = f"arrow_cast({value.value}, 'Int32')" if kind.bit_width == 32 else _integer(value.value)
     return f"arrow_cast({number}, '{name}')"
@@ -114,7 +119,7 @@ def _integer(number: int) -> str:
     return str(number) if number > -(2**63) else "arrow_cast('-9223372036854775808', 'Int64')"
 
 
-def _floating(number: float, kind: pa.DataType) -> str:
+def _floating(number: float, kind: Any) -> str:
     name = {16: None, 32: "FLOAT", 64: "DOUBLE"}[kind.bit_width]
     if not math.isfinite(number):
         text = f"'{number}'"

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +216,33 @@ def test_explain_shows_some_of_many_leaves(tmp_path: Path) -> None:
     assert said.startswith(f"snapshot {table.version}: 30 of 30 leaves")
     assert "no filter: every leaf is read" in said
     assert said.endswith("… and 10 more")
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("array_has_any(l, ['x'])", [1, 2]),
+        ("array_has_any(l, ['z', 'y'])", [2]),
+        ("array_has_all(l, make_array('x', 'y'))", [2]),
+        ("array_has_any(l, [])", []),
+        ("k < 3 AND NOT array_has_any(l, ['y'])", [1]),
+        ("l = ['x']", [1]),
+        ("array_has_any(d, [DATE '2025-01-01'])", [1]),
+        ("array_has_any(n, [2, NULL])", [1]),
+        ("array_has_any(s.t, ['q''s'])", [2]),
+    ],
+)
+def test_lists_of_values_are_taken_in_filters(tmp_path: Path, where: str, expected: list[int]) -> None:
+    texts, dates = pa.list_(pa.string()), pa.list_(pa.date32())
+    schema = pa.schema(
+        [("k", pa.int64()), ("l", texts), ("d", dates), ("n", pa.list_(pa.int32())), ("s", pa.struct([("t", texts)]))]
+    )
+    table = lp.create_table(tmp_path / "t", schema, ["k"])
+    rows = [
+        {"k": 1, "l": ["x"], "d": [date(2025, 1, 1)], "n": [1, 2], "s": {"t": []}},
+        {"k": 2, "l": ["y", "x"], "d": [], "n": [], "s": {"t": ["q's"]}},
+        {"k": 3, "l": None, "d": None, "n": None, "s": None},
+    ]
+    table.append(pa.Table.from_pylist(rows, schema))
+
+    assert sorted(table.scan(where).to_arrow()["k"].to_pylist()) == expected

@@ -12,10 +12,12 @@ import pyarrow as pa
 from lancepart.model.domain import Domain
 from lancepart.model.predicate import Predicate
 from lancepart.model.spec import PartitionField, PartitionSpec
+from lancepart.model.transforms import Identity, Truncate
 from lancepart.plan.formula import NEVER, Constraint, Every, Formula, Some, alternatives, formula
+from lancepart.plan.image_memo import Images
 from lancepart.plan.leaf_pruning import Bools, Leaves
 from lancepart.plan.pushdown import condition, conjunction, disjunction, quoted_column
-from lancepart.plan.transform_image import image, source_domains, term_domain
+from lancepart.plan.transform_image import TIME_PARTS, image, source_domains, term_domain
 
 _MOST_PUSHED = 8
 
@@ -32,15 +34,17 @@ class Pruner:
     columns: Mapping[int, Any]
     asked: Formula
     choices: tuple[Constraint, ...] | None
+    images: Images
 
     @classmethod
-    def of(cls, predicate: Predicate, spec: PartitionSpec, columns: Mapping[int, pa.Field]) -> Pruner:
+    def of(cls, predicate: Predicate, spec: PartitionSpec, columns: Mapping[int, Any]) -> Pruner:
         """Prepare a filter for a spec; ``columns`` are the table's current top-level fields by field id."""
         types = {field.name: field.type for field in columns.values()}
         asked = formula(predicate, types)
         found = alternatives(asked)
         choices = None if found is None else tuple(found)
-        return cls(spec=spec, columns=columns, asked=asked, choices=choices)
+        images = Images.of_filter(asked, spec.fields, columns)
+        return cls(spec=spec, columns=columns, asked=asked, choices=choices, images=images)
 
     @property
     def matches_nothing(self) -> bool:
@@ -63,9 +67,9 @@ class Pruner:
             texts.append(text)
         return disjunction(list(dict.fromkeys(texts)))
 
-    def keep(self, values: pa.Table) -> pa.Array:
+    def keep(self, values: Any) -> Any:
         """Which leaves may hold a matching row, given their ``partition_field_<id>`` columns."""
-        leaves = Leaves(self.spec.fields, self.columns, values)
+        leaves = Leaves(self.spec.fields, self.columns, values, self.images)
         if self.choices is None:
             return pa.array(_followed(self.asked, leaves))
         kept = leaves.none()
@@ -83,11 +87,15 @@ class Pruner:
         pushed = self._pushed(field)
         if pushed is None:
             return f"not pruned, {self._excuse(field)}"
-        hashed = field.transform is None or not field.transform.maps_ranges
+        hashed = not isinstance(field.transform, (Identity, Truncate, *TIME_PARTS))
         return f"{pushed}; {self._excuse(field)}" if hashed and pushed.endswith(" IS NOT NULL") else pushed
 
     def _image(self, field: PartitionField, constraint: Constraint) -> Domain | None:
-        found = image(field, source_domains(field.source_ids, constraint, self.columns), field.result_type)
+        domains = source_domains(field.source_ids, constraint, self.columns)
+        if len(domains) == 1 and domains[0] is not None:
+            found = self.images.image(field, domains[0], field.result_type)
+        else:
+            found = image(field, domains, field.result_type)
         asked = term_domain(field, constraint, self.columns, field.result_type)
         return found if asked is None else asked if found is None else found.intersect(asked)
 
@@ -126,7 +134,7 @@ class Pruner:
         if silent:
             return f"the filter asks nothing of {', '.join(silent)} that could prune"
         kind = field.transform.name if field.transform is not None else "an expression"
-        if field.transform is None or not field.transform.maps_ranges:
+        if not isinstance(field.transform, (Identity, Truncate, *TIME_PARTS)):
             return f"{kind} prunes only on equality, IN and short ranges"
         return "an alternative of the filter leaves it open"
 

@@ -12,7 +12,10 @@ import pytest
 from lancepart.model.parse import parse
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.transforms import Bucket, Day, Hour, Identity, Month, MultiBucket, Transform, Truncate, Year
+from lancepart.plan.formula import Some, formula
+from lancepart.plan.image_memo import Images
 from lancepart.plan.prune import Pruner
+from lancepart.plan.transform_image import image
 
 SCHEMA = pa.schema(
     [
@@ -311,6 +314,44 @@ def test_too_many_alternatives_are_followed_without_losing_any() -> None:
     assert found.choices is None
     assert kept(where, fields, rows) == [row for row in rows if row[0] < 200]
     assert found.manifest_filter() is not None
+
+
+def test_a_function_is_computed_once_for_all_alternatives(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = (field(Bucket(16), "n"), field(Identity(), "country"))
+    calls: list[int] = []
+    apply = PartitionField.apply
+    monkeypatch.setattr(
+        PartitionField, "apply", lambda self, arrays: (calls.append(len(arrays[0])), apply(self, arrays))[1]
+    )
+    where = " OR ".join(f"(n = {number} AND country = 'c{number}')" for number in range(3000))
+
+    found = pruner(where, *fields)
+    found.explain()
+    found.manifest_filter()
+    found.keep(leaves(fields, [(1, "c1"), (None, None)]))
+
+    assert calls == [3000]
+
+
+@pytest.mark.parametrize(
+    ("each", "tests"),
+    [
+        (field(Bucket(16), "n"), ["n = 7", "n IN (1, 2, 3)", "n IS NULL", "n = 7 OR n IS NULL", "n > 3", "n < 100"]),
+        (field(Bucket(4), "f"), ["f = 0.0", "f = -0.0", "f = 'NaN'", "f IN (1.5, 2.5)", "f > 1"]),
+        (field(Bucket(4), "country"), ["country = 'a'", "country LIKE 'a%'", "country = ''", "country IS NULL"]),
+        (expression("col0 % 10", pa.int64(), "n"), ["n = 7", "n = 27 OR n = 17", "n IS NULL", "n BETWEEN 1 AND 30"]),
+    ],
+    ids=["numbers", "floats", "texts", "expression"],
+)
+def test_images_that_are_computed_together_are_those_computed_alone(each: PartitionField, tests: list[str]) -> None:
+    types = {column.name: column.type for column in SCHEMA}
+    asked = [formula(parse(test, SCHEMA), types) for test in tests]
+    together = Images.of_filter(Some(parts=tuple(asked)), [each], COLUMNS)
+    (name,) = asked[0].domains
+
+    for every in asked:
+        domain = every.domains[name]
+        assert together.image(each, domain, each.result_type) == image(each, [domain], each.result_type)
 
 
 def test_a_removed_source_leaves_everything() -> None:

@@ -25,7 +25,8 @@ def remove_orphans(
 ) -> MaintenanceResult:
     """Remove directories of the root that look like tables of ours in every file, and that no row of the catalog names.
 
-    ``older_than`` must be longer than the longest statement that makes a table: all files of a directory are older.
+    All files of a directory are older than ``older_than``. A statement that took longer to make a table is refused when
+    it publishes it.
     """
     catalog = warehouse.catalog
     names, _ = catalog.files.children()
@@ -40,9 +41,8 @@ def remove_orphans(
         files = [] if catalog.root.leads_outside(name) else list(catalog.files.walk(name))
         if not _is_garbage(warehouse, name, files, cutoff):
             continue
-        swept[name] = files
-        if not dry_run:
-            removal.remove_root(catalog.files, catalog.root, name, partitioned.is_table)
+        if dry_run or _remove(warehouse, name, files):
+            swept[name] = files
     gone = [info for files in swept.values() for info in files]
     return MaintenanceResult(
         action="remove_orphans",
@@ -51,6 +51,19 @@ def remove_orphans(
         freed_bytes=sum(info.size for info in gone),
         locations=tuple(swept),
     )
+
+
+def _remove(warehouse: Warehouse, name: str, files: list[FileInfo]) -> bool:
+    """Remove a directory, unless a slow statement is just publishing the table in it."""
+    catalog = warehouse.catalog
+    claimed = any(info.path == f"{name}/{removal.FATE}" for info in files)
+    if not removal.doom(catalog.files, name, even_claimed=claimed):
+        return False
+    if warehouse.names(name):
+        removal.spare(catalog.files, name)
+        return False
+    removal.remove_root(catalog.files, catalog.root, name, partitioned.is_table)
+    return True
 
 
 def _is_garbage(warehouse: Warehouse, name: str, files: list[FileInfo], cutoff: datetime) -> bool:

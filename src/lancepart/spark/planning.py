@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +12,6 @@ import pyarrow as pa
 from lancepart.format.records import Stats
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
-from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.predicate import Predicate
 from lancepart.plan import planner
 from lancepart.plan.pack import pack
@@ -38,12 +37,12 @@ class Question:
 
     version: int
     columns: tuple[str, ...]
-    handled: tuple[JsonMapping, ...] = ()
-    pushed: tuple[JsonMapping, ...] = ()
-    aggregates: tuple[JsonMapping, ...] = ()
+    handled: tuple[Mapping[str, Any], ...] = ()
+    pushed: tuple[Mapping[str, Any], ...] = ()
+    aggregates: tuple[Mapping[str, Any], ...] = ()
     limit: int | None = None
     parallelism: int = 2
-    partitioning: tuple[JsonMapping, ...] | None = None
+    partitioning: tuple[Mapping[str, Any], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +64,7 @@ class ScanSpec:
     columns: tuple[str, ...]
     predicate: Predicate | None
     limit: int | None
-    aggregates: tuple[JsonMapping, ...] = ()
+    aggregates: tuple[Mapping[str, Any], ...] = ()
     counted: int | None = None
     row_addresses: bool = False
 
@@ -84,7 +83,7 @@ class Planned:
     estimated_bytes: int = 0
     unkeyed_tasks: tuple[tuple[Piece, ...], ...] = ()
 
-    def to_json(self) -> JsonObject:
+    def to_json(self) -> dict[str, Any]:
         """The plan as the jar reads it."""
         return {
             "tasks": len(self.tasks),

@@ -10,7 +10,6 @@ from importlib.resources import files
 from typing import Any
 
 from lancepart.errors import UnsupportedOperationError
-from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.spark import started
 from lancepart.storage.root import Root
 
@@ -104,7 +103,7 @@ def _workers() -> dict[str, str]:
     }
 
 
-def _with(builder: Any, settings: JsonMapping) -> Any:
+def _with(builder: Any, settings: Mapping[str, Any]) -> Any:
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder
@@ -116,7 +115,7 @@ def _beside(builder: Any, given: Mapping[str, str], key: str, own: str) -> str:
     return ",".join([*(each for each in found if each not in {"", own}), own])
 
 
-def _options(builder: Any) -> JsonObject:
+def _options(builder: Any) -> dict[str, Any]:
     return dict(getattr(builder, "_options", {}))
 
 

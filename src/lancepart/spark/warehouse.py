@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from lance_namespace import (
     CreateNamespaceRequest,
@@ -34,7 +35,6 @@ from lancepart.errors import (
 )
 from lancepart.format.names import IDENTITY, OWN_ROOT, SALT
 from lancepart.layout.opening import moved
-from lancepart.model.aliases import JsonMapping
 from lancepart.model.ids import check_path, hashed_location, object_id
 from lancepart.storage import removal
 from lancepart.storage.manifest import Manifest
@@ -173,9 +173,38 @@ class Warehouse:
             update = Update(object_id=identifier, values={"metadata": dump_metadata(metadata)})
             return Change(updates=(update,), touches=touches), there.identity
 
+        before = self.catalog.snapshot().row(identifier)
+        self._claim(path, location)
         known = self.catalog.manifest.transact(plan)
+        try:
+            self._claim(path, location)
+        except ConcurrentModificationError:
+            self._take_back(path, location, before)
+            raise
         if replaced is not None:
             self.discard(replaced, known)
+
+    def _claim(self, path: Path, location: str) -> None:
+        """Refuse to publish a table that took so long to make that a sweep of the warehouse has begun to remove it."""
+        if not removal.claim(self.catalog.files, self.catalog.root, location):
+            raise ConcurrentModificationError(
+                f"table {shown(path)} took longer to make than remove_orphans keeps files of a table that is not "
+                "finished, so that it may be gone: run it again, and let remove_orphans keep files longer"
+            )
+
+    def _take_back(self, path: Path, location: str, before: Row | None) -> None:
+        """Remove the row of a table that a sweep removed at this moment, or put back the one that it replaced."""
+
+        def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+            there = self._find(snapshot, path)
+            if there is None or there.location != location:
+                return Change(), None
+            if before is None or own_root(before.metadata) == location:
+                return Change(deletes=(object_id(path),)), None
+            values = {"metadata": before.value("metadata")}
+            return Change(updates=(Update(object_id=before.object_id, values=values),)), None
+
+        self.catalog.manifest.transact(plan)
 
     def _identified(self, location: str) -> dict[str, str]:
         """What a row says of its table: where it is, and the random id that its own manifest has too."""
@@ -267,7 +296,7 @@ def _refuse_inner(snapshot: Snapshot, path: Path) -> None:
         )
 
 
-def _allowed(properties: JsonMapping) -> JsonMapping:
+def _allowed(properties: Mapping[str, Any]) -> Mapping[str, Any]:
     """Properties that users may set: none that lancepart reads, and none that would show credentials to all readers."""
     refuse_own({key.lower().removeprefix(_OPTION): value for key, value in properties.items()})
     for key in properties:

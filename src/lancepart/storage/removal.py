@@ -13,7 +13,10 @@ from lancepart.storage.snapshot import Snapshot
 
 LEAF_DIRECTORY = re.compile(r"^[0-9a-f]{8}_v\d+\$.*\$dataset$")
 
+FATE = f"{NAME}/_fate"
+
 _OF_LANCE = {"data", "_versions", "_transactions", "_deletions", "_indices", "_refs"}
+_PUBLISHED, _SWEPT = b"published\n", b"swept\n"
 
 Meant = Callable[[Snapshot], bool]
 
@@ -40,7 +43,42 @@ def refuse_other_table(root: Root, location: str, meant: Meant) -> None:
 def remove_root(files: Files, root: Root, location: str, meant: Meant) -> None:
     """Remove the directory of a table with a root of its own, if it is the table that is meant."""
     refuse_other_table(root, location, meant)
-    files.delete_directory(location, with_tables=True)
+    files.delete_directory(location, last=FATE, with_tables=True)
+
+
+def claim(files: Files, root: Root, location: str) -> bool:
+    """Decide that a new table is to be published, before it gets its row; say whether no sweep decided otherwise.
+
+    To be asked again when the row is there: a sweep takes the claim of whoever waited with the row for very long.
+    """
+    if not files.put_new(f"{location}/{FATE}", _PUBLISHED) and _is_doomed(files, location):
+        return False
+    return Manifest(Root(root.uri_of(location), root.storage_options)).snapshot().handle is not None
+
+
+def doom(files: Files, location: str, *, even_claimed: bool) -> bool:
+    """Decide that an old directory is to be removed, before its row is looked for once more; say whether that holds.
+
+    A claim must be as old as the rest for that: then whoever made it is gone, or asks for it again.
+    """
+    path = f"{location}/{FATE}"
+    if files.put_new(path, _SWEPT) or _is_doomed(files, location):
+        return True
+    if even_claimed:
+        files.put(path, _SWEPT)
+    return even_claimed
+
+
+def _is_doomed(files: Files, location: str) -> bool:
+    try:
+        return files.read(f"{location}/{FATE}") == _SWEPT
+    except FileNotFoundError:
+        return True
+
+
+def spare(files: Files, location: str) -> None:
+    """Take that decision back for a directory that turned out to have a row."""
+    files.delete(f"{location}/{FATE}")
 
 
 def is_of_root(path: str) -> bool:
@@ -50,6 +88,8 @@ def is_of_root(path: str) -> bool:
     (True, False)
     """
     parts = path.split("/")
+    if path == FATE:
+        return True
     if len(parts) < 3 or parts[1] not in _OF_LANCE:
         return False
     return parts[0] == NAME or LEAF_DIRECTORY.match(parts[0]) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
@@ -14,13 +15,13 @@ import pyarrow as pa
 import pytest
 
 import lancepart as lp
-from lancepart.errors import NamespaceNotFoundError, ServiceUnavailableError
+from lancepart.errors import ConcurrentModificationError, NamespaceNotFoundError, ServiceUnavailableError
 from lancepart.layout.opening import moved
 from lancepart.model.ids import leaf_location
 from lancepart.spark import statements
 from lancepart.spark.describe import ANSWER
 from lancepart.spark.warehouse import Warehouse
-from lancepart.storage import leaf_data
+from lancepart.storage import leaf_data, removal
 from lancepart.storage.manifest import Manifest
 from tests.concurrency.test_lost_answers import chosen
 from tests.support import proxy, s3
@@ -105,6 +106,107 @@ def test_what_is_not_ours_or_has_a_row_stays(warehouse: Warehouse) -> None:
     aged(warehouse)
     assert swept(warehouse) == ()
     assert there(warehouse) == before
+
+
+def rows_in(warehouse: Warehouse, name: str) -> int:
+    return lp.open_table(warehouse.catalog.root.uri, namespace=["ns", name]).scan().count()
+
+
+def test_a_table_that_was_swept_while_it_was_made_is_not_published(warehouse: Warehouse) -> None:
+    location = make(warehouse, "ns", "t")
+    aged(warehouse)
+    assert swept(warehouse) == (location,)
+    with pytest.raises(ConcurrentModificationError, match="took longer to make"):
+        warehouse.publish(["ns", "t"], location, {}, replaced=None)
+    assert warehouse.tables(["ns"]) == []
+
+
+def test_a_table_whose_sweep_was_cut_short_is_not_published(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = make(warehouse, "ns", "t")
+    aged(warehouse)
+    with monkeypatch.context() as patch:
+        patch.setattr(removal, "remove_root", killed)
+        with pytest.raises(KeyboardInterrupt):
+            swept(warehouse)
+    with pytest.raises(ConcurrentModificationError, match="took longer to make"):
+        warehouse.publish(["ns", "t"], location, {}, replaced=None)
+    aged(warehouse)
+    assert swept(warehouse) == (location,)
+
+
+def killed(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("step", ["looked", "claimed", "named"])
+def test_a_sweep_and_a_publish_that_meet_leave_a_whole_table_or_none(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The publish comes in the middle of the sweep: after it looked, when it decided, when it looked for the row."""
+    location = make(warehouse, "ns", "t")
+    aged(warehouse)
+    met = []
+
+    def publish() -> None:
+        if not met:
+            met.append(True)
+            with contextlib.suppress(ConcurrentModificationError):
+                warehouse.publish(["ns", "t"], location, {}, replaced=None)
+
+    def before(function: Any) -> Any:
+        return lambda *given, **options: (publish(), function(*given, **options))[1]
+
+    def after(function: Any) -> Any:
+        return lambda *given, **options: (function(*given, **options), publish())[0]
+
+    if step == "looked":
+        monkeypatch.setattr(removal, "doom", before(removal.doom))
+    elif step == "claimed":
+        monkeypatch.setattr(removal, "doom", after(removal.doom))
+    else:
+        monkeypatch.setattr(removal, "remove_root", before(removal.remove_root))
+    gone = swept(warehouse)
+    assert met
+    assert (gone, warehouse.tables(["ns"])) in [((location,), []), ((), ["t"])]
+    if not gone:
+        assert rows_in(warehouse, "t") == 1
+
+
+@pytest.mark.parametrize("replacing", [False, True])
+def test_a_publish_that_waited_for_days_before_its_row_came_is_taken_back(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch, replacing: bool
+) -> None:
+    if replacing:
+        old = make(warehouse, "ns", "t")
+        warehouse.publish(["ns", "t"], old, {}, replaced=None)
+    location = make(warehouse, "ns", "t")
+    commit = Manifest.publish
+
+    def late(self: Manifest, snapshot: Any, change: Any) -> int:
+        aged(warehouse)
+        monkeypatch.undo()
+        assert swept(warehouse) == (location,)
+        return commit(self, snapshot, change)
+
+    monkeypatch.setattr(Manifest, "publish", late)
+    with pytest.raises(ConcurrentModificationError, match="took longer to make"):
+        warehouse.publish(["ns", "t"], location, {}, replaced=old if replacing else None)
+    assert warehouse.tables(["ns"]) == (["t"] if replacing else [])
+    if replacing:
+        assert rows_in(warehouse, "t") == 1
+
+
+def test_what_a_drop_that_was_cut_short_left_goes(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    location = make(warehouse, "ns", "t")
+    warehouse.publish(["ns", "t"], location, {}, replaced=None)
+    with monkeypatch.context() as patch:
+        patch.setattr(removal, "remove_root", killed)
+        with pytest.raises(KeyboardInterrupt):
+            warehouse.drop(["ns", "t"])
+    aged(warehouse)
+    assert swept(warehouse) == (location,)
 
 
 def test_without_a_catalog_nothing_is_garbage(warehouse: Warehouse) -> None:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
@@ -26,7 +25,6 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from lancepart.model.aliases import JsonObject
 from pyspark_lancepart.messages import hush_own, plainly
 
 __all__ = ["DefaultSource"]
@@ -106,7 +104,7 @@ class Writer(DataSourceArrowWriter):
         self._planned = planned
 
     @plainly()
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """One task."""
         settle()
         return Message(report=pickle.loads(self._planned).write(iterator))
@@ -142,7 +140,7 @@ class Reader(DataSourceReader):
         self._work, self._tasks = plan
         self._schema = schema
 
-    def __getstate__(self) -> JsonObject:
+    def __getstate__(self) -> dict[str, Any]:
         """All but the tasks, of which each executor is sent its own."""
         return {**self.__dict__, "_tasks": []}
 
@@ -150,7 +148,7 @@ class Reader(DataSourceReader):
         """One partition a task."""
         return [InputPartition(task) for task in self._tasks]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of a task, in the Arrow types in which Spark takes them."""
         from lancepart.spark.running import run
 

@@ -6,7 +6,6 @@ import pickle
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSourceStreamArrowWriter,
     DataSourceStreamReader,
@@ -14,7 +13,6 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from lancepart.model.aliases import JsonObject
 from pyspark_lancepart import Message, settle
 
 try:
@@ -36,7 +34,7 @@ class StreamReader(*_BASES):  # type: ignore[misc]
         self._stream: Any = None
         self._target: int | None = None
 
-    def __getstate__(self) -> JsonObject:
+    def __getstate__(self) -> dict[str, Any]:
         """All but the open table."""
         return {**self.__dict__, "_stream": None}
 
@@ -83,7 +81,7 @@ class StreamReader(*_BASES):  # type: ignore[misc]
         tasks = self.stream.tasks(_number(start), _number(end))
         return [InputPartition(task) for task in tasks] or [InputPartition(None)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[Any]:
         """The rows of a task."""
         from lancepart.spark.stream import run
 
@@ -107,7 +105,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, planned: bytes) -> None:
         self._planned = planned
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         """One task."""
         settle()
         return Message(report=pickle.loads(self._planned).write(iterator))

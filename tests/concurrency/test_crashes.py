@@ -304,7 +304,7 @@ def test_a_version_that_was_committed_and_not_finished_is_finished_by_the_next_r
 
 def test_what_a_killed_drop_left_is_removed_by_the_next_drop(local: Place) -> None:
     a_table(local)
-    run_and_die(drop_root, local, Kill(step=1, after=True))
+    run_and_die(drop_root, local, Kill(step=2, after=True))
     assert "t.lance" in audit.directories(local)
 
     with pytest.raises(LanceNamespaceError, match="does not exist"):
@@ -315,7 +315,7 @@ def test_what_a_killed_drop_left_is_removed_by_the_next_drop(local: Place) -> No
 
 def test_a_table_made_where_a_killed_drop_left_its_remains_has_only_its_own_rows(local: Place) -> None:
     a_table(local)
-    run_and_die(drop_root, local, Kill(step=1, after=True))
+    run_and_die(drop_root, local, Kill(step=2, after=True))
 
     create_root(local.catalog())
 

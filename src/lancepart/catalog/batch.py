@@ -151,7 +151,8 @@ def _deregister(catalog: Catalog, request: DeregisterTableRequest) -> Step:
     tables.refuse_published(table, "delete")
     if table.row is None:
         raise UnsupportedOperationError(f"table {shown(table.path)} is not in the manifest: migrate() first")
-    hidden = lifecycle.is_listed(catalog, table.location)
+    hidden = directories.is_listed(catalog, table.location)
+    directories.keep(catalog, table.location)
     if hidden:
         directories.hide(catalog, table.location, dropped=False)
 

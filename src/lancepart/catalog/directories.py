@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from enum import Enum
 from functools import partial
 from typing import TypeVar
@@ -17,6 +17,8 @@ from lancepart.errors import LanceNamespaceError
 from lancepart.format.names import OWN
 from lancepart.model.versions import DIRECTORY, version_of
 from lancepart.storage import refs, removal
+from lancepart.storage.leaf_files import has_all_data
+from lancepart.storage.manifest import NAME
 from lancepart.storage.manifest_rows import NAMESPACE, TABLE, Row
 from lancepart.storage.snapshot import Snapshot
 
@@ -25,6 +27,7 @@ DEREGISTERED = ".lance-deregistered"
 SUFFIX = ".lance"
 
 _DATA = "data"
+_KEPT = "_kept_locations"
 _DROPPED = b"dropped by lancepart\n"
 _LEFTOVER_AGE = timedelta(hours=1)
 _PARALLEL = 16
@@ -50,20 +53,48 @@ def v1_location(name: str) -> str:
 def state(catalog: Catalog, location: str) -> State:
     """What stands at a location, by one listing.
 
-    A directory that has files, but neither a version nor a mark, is a table to the listing alone. Beside the manifest
-    it is not: a writer leaves such files behind when the table that it writes to is renamed or dropped meanwhile.
+    A directory that has any files, but no mark, is a table to the listing. Where the manifest has once kept a table in
+    it, it must hold one whole: a writer leaves files behind when its table is renamed or dropped meanwhile.
     """
     directories, files = catalog.files.children(location)
     names = {info.path.rsplit("/", 1)[-1] for info in files}
     if DEREGISTERED in names:
         return State.DEREGISTERED
     if DIRECTORY in directories and _has_data(catalog, location):
-        return State.CREATED
+        stray = _is_kept(catalog, location) and not has_all_data(catalog.root, location)
+        return State.STRAY if stray else State.CREATED
     if RESERVED in names:
         return State.DECLARED
     if names or any(not catalog.files.is_empty(f"{location}/{directory}") for directory in directories):
-        return State.STRAY if catalog.manifest_enabled else State.DECLARED
+        return State.STRAY if _is_kept(catalog, location) else State.DECLARED
     return State.ABSENT
+
+
+def keep(catalog: Catalog, location: str) -> None:
+    """Note for good that the manifest answers for a directory which the listing would count by its data files alone.
+
+    It is noted before the first file comes and before the last row goes, so that whoever sees such files without a row
+    sees the note.
+    """
+    if catalog.manifest_enabled and _has_v1_name(location):
+        catalog.files.put_new(_note(location))
+
+
+def is_listed(catalog: Catalog, location: str) -> bool:
+    """Whether the listing would take a directory for a table of the root."""
+    return catalog.dir_listing_enabled and _has_v1_name(location)
+
+
+def _has_v1_name(location: str) -> bool:
+    return location.endswith(SUFFIX) and "/" not in location
+
+
+def _is_kept(catalog: Catalog, location: str) -> bool:
+    return catalog.manifest_enabled and catalog.files.exists(_note(location))
+
+
+def _note(location: str) -> str:
+    return f"{NAME}/{_KEPT}/{location}"
 
 
 def is_lance(catalog: Catalog, location: str) -> bool:
@@ -117,6 +148,7 @@ def _counts(found: State) -> bool:
 
 def reserve(catalog: Catalog, location: str) -> bool:
     """Mark a directory as that of a declared table; say whether no other writer had done so."""
+    keep(catalog, location)
     try:
         return catalog.files.claim(f"{location}/{RESERVED}")
     except FileNotFoundError:
@@ -160,10 +192,12 @@ def is_leftover(catalog: Catalog, location: str) -> bool:
 
 
 def sweep_leftover(catalog: Catalog, location: str) -> None:
-    """Finish a drop that was cut short long ago; a recent one may still be at work."""
+    """Finish a drop that was cut short long ago; a recent one may still be at work, or not have taken the row."""
     _, files = catalog.files.children(location)
     mark = next((info for info in files if info.path.endswith(DEREGISTERED)), None)
-    if mark and datetime.now(UTC) - mark.modified > _LEFTOVER_AGE and is_leftover(catalog, location):
+    if mark is None or not is_leftover(catalog, location) or is_named(catalog.snapshot(), location):
+        return
+    if catalog.files.clock(f"{NAME}/{_KEPT}") - mark.modified > _LEFTOVER_AGE:
         delete(catalog, location)
 
 
@@ -180,6 +214,23 @@ def refuse_other(catalog: Catalog, row: Row) -> None:
         removal.refuse_other_table(catalog.root, place, meant(row))
     elif row.object_type == TABLE and row.location:
         catalog.files.refuse_removal(row.location)
+
+
+def hide_rows(catalog: Catalog, snapshot: Snapshot, rows: Collection[Row]) -> None:
+    """Hide the directories of tables that go with their namespace, if the listing would count what is left of them."""
+    going = {row.object_id for row in rows}
+    locations = {row.location for row in rows if row.object_type == TABLE and row.location}
+    for location in sorted(filter(_has_v1_name, locations)):
+        if all(row.object_id in going for row in named_at(snapshot, location)):
+            keep(catalog, location)
+            hide(catalog, location, dropped=True)
+
+
+def unhide_rows(catalog: Catalog, rows: Iterable[Row]) -> None:
+    """Take back what :func:`hide_rows` did, where the tables have stayed."""
+    for row in rows:
+        if row.object_type == TABLE and row.location and is_leftover(catalog, row.location):
+            unhide(catalog, row.location)
 
 
 def meant(row: Row) -> removal.Meant:

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
 from lance_namespace import (
     CreateTableRequest,
     CreateTableResponse,
@@ -160,7 +159,7 @@ def create(catalog: Catalog, namespace: Any, request: CreateTableRequest, body: 
 
 
 def _create_new(
-    catalog: Catalog, namespace: Any, path: tuple[str, ...], data: pa.RecordBatchReader, properties: dict[str, str]
+    catalog: Catalog, namespace: Any, path: tuple[str, ...], data: Any, properties: dict[str, str]
 ) -> CreateTableResponse:
     if catalog.versions_managed(catalog.snapshot()):
         declared = declare(catalog, DeclareTableRequest(id=list(path), properties=properties or None))
@@ -182,12 +181,13 @@ def _write(
     catalog: Catalog,
     namespace: Any,
     table: Located,
-    data: pa.RecordBatchReader,
+    data: Any,
     properties: Mapping[str, str],
     *,
     overwrite: bool = False,
 ) -> Any:
     """Write a table's data, then its properties; of several that write its first data at once, one comes through."""
+    directories.keep(catalog, table.location)
     try:
         dataset = _written(catalog, namespace, table, data, overwrite=overwrite)
         set_table_metadata(catalog.root, dataset, properties)
@@ -198,7 +198,7 @@ def _write(
         ) from None
 
 
-def _written(catalog: Catalog, namespace: Any, table: Located, data: pa.RecordBatchReader, *, overwrite: bool) -> Any:
+def _written(catalog: Catalog, namespace: Any, table: Located, data: Any, *, overwrite: bool) -> Any:
     if not overwrite:
         keeper = {"namespace": namespace, "path": table.path} if table.managed else {}
         return create_dataset(catalog.root, table.location, data, **keeper)
@@ -298,6 +298,8 @@ def drop(catalog: Catalog, request: DropTableRequest) -> DropTableResponse:
         catalog.files.refuse_removal(located.location)
     if located.row is None:
         if catalog.manifest_enabled:
+            if snapshot.handle is not None:
+                directories.keep(catalog, located.location)
             directories.hide(catalog, located.location, dropped=True)
         directories.delete(catalog, located.location)
     elif shared:
@@ -326,7 +328,9 @@ def _hidden(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...]) -> Loca
 def forget(catalog: Catalog, located: Located, *, dropped: bool, hide: bool = True) -> None:
     """Take a table's row and its versions' rows out of the manifest, and hide its directory from the listing first."""
     path, location = located.path, located.location
-    hidden = hide and is_listed(catalog, location)
+    hidden = hide and directories.is_listed(catalog, location)
+    if located.row is not None:
+        directories.keep(catalog, location)
     if hidden or located.row is None:
         directories.hide(catalog, location, dropped=dropped)
     if located.row is None:
@@ -347,8 +351,3 @@ def forget(catalog: Catalog, located: Located, *, dropped: bool, hide: bool = Tr
         elif hidden:
             directories.tidy(catalog, location)
         raise
-
-
-def is_listed(catalog: Catalog, location: str) -> bool:
-    """Whether the listing would take a directory for a table of the root."""
-    return catalog.dir_listing_enabled and location.endswith(directories.SUFFIX) and "/" not in location

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from lance_namespace import (
     CreateNamespaceRequest,
@@ -22,16 +23,18 @@ from lancepart.catalog.context import VERSION_MANAGEMENT, Catalog, shown
 from lancepart.catalog.properties import as_properties, own_root, refuse_own
 from lancepart.errors import (
     InvalidInputError,
+    LanceNamespaceError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NamespaceNotFoundError,
     UnsupportedOperationError,
 )
 from lancepart.format.names import SCHEMA, SPEC_PREFIX
-from lancepart.model.aliases import JsonMapping
 from lancepart.model.ids import check_path, object_id
 from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
+
+_Plan = Callable[[Snapshot, bool], tuple[Change, tuple[Mapping[str, Any] | None, list[Row]]]]
 
 
 def create(catalog: Catalog, request: CreateNamespaceRequest) -> CreateNamespaceResponse:
@@ -47,7 +50,7 @@ def create(catalog: Catalog, request: CreateNamespaceRequest) -> CreateNamespace
     row = Row(object_id=identifier, object_type=NAMESPACE, metadata=properties or None, created_at=now())
     parent = path[:-1]
 
-    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, tuple[JsonMapping, list[Row]]]:
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, tuple[Mapping[str, Any] | None, list[Row]]]:
         partitioned.refuse_owned(snapshot, path, "append")
         catalog.require_namespace(snapshot, parent)
         found = snapshot.row(identifier)
@@ -60,7 +63,7 @@ def create(catalog: Catalog, request: CreateNamespaceRequest) -> CreateNamespace
             raise NamespaceAlreadyExistsError(f"{found.object_type} {shown(path)} already exists")
         if own_root(found.metadata) is not None:
             raise NamespaceAlreadyExistsError(f"{shown(path)} is a partitioned table: drop it first")
-        inside = _droppable(catalog, snapshot.below(identifier))
+        inside = _droppable(catalog, snapshot, snapshot.below(identifier))
         fresh = {"metadata": dump_metadata(properties) if properties else None, "created_at": row.created_at}
         return Change(
             updates=(Update(object_id=identifier, values=fresh),),
@@ -68,8 +71,7 @@ def create(catalog: Catalog, request: CreateNamespaceRequest) -> CreateNamespace
             touches=touches,
         ), (properties, inside)
 
-    kept, dropped = catalog.manifest.transact(plan)
-    directories.delete_tables(catalog, dropped)
+    kept = _remove(catalog, identifier, plan)
     return CreateNamespaceResponse(properties=as_properties(kept) or None)
 
 
@@ -129,7 +131,7 @@ def drop(catalog: Catalog, request: DropNamespaceRequest) -> DropNamespaceRespon
         raise InvalidInputError("the root namespace can't be dropped")
     identifier = object_id(path)
 
-    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, tuple[JsonMapping | None, list[Row]]]:
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, tuple[Mapping[str, Any] | None, list[Row]]]:
         try:
             row = catalog.require_namespace(snapshot, path)
         except NamespaceNotFoundError:
@@ -145,19 +147,30 @@ def drop(catalog: Catalog, request: DropNamespaceRequest) -> DropNamespaceRespon
             )
         if own_root(row.metadata) is not None and behavior == "restrict":
             raise NamespaceNotEmptyError(f"{shown(path)} is a partitioned table: cascade drops it with all its rows")
-        doomed = _droppable(catalog, [row, *inside])
+        doomed = _droppable(catalog, snapshot, [row, *inside])
         return Change(deletes=tuple(child.object_id for child in doomed)), (row.metadata, doomed)
 
-    properties, dropped = catalog.manifest.transact(plan)
-    directories.delete_tables(catalog, dropped)
-    return DropNamespaceResponse(properties=as_properties(properties) if properties is not None else None)
+    removed = _remove(catalog, identifier, plan)
+    return DropNamespaceResponse(properties=as_properties(removed) if removed is not None else None)
 
 
-def _droppable(catalog: Catalog, rows: list[Row]) -> list[Row]:
-    """Refuse to drop what is not what its row says."""
+def _droppable(catalog: Catalog, snapshot: Snapshot, rows: list[Row]) -> list[Row]:
+    """Refuse to drop what is not what its row says, and hide the rest from the listing."""
     for row in rows:
         directories.refuse_other(catalog, row)
+    directories.hide_rows(catalog, snapshot, rows)
     return rows
+
+
+def _remove(catalog: Catalog, identifier: str, plan: _Plan) -> Mapping[str, Any] | None:
+    """Commit a plan that also tells which rows go, and remove the tables of these; nothing is gone if it fails."""
+    try:
+        properties, dropped = catalog.manifest.transact(plan)
+    except LanceNamespaceError:
+        directories.unhide_rows(catalog, catalog.snapshot().below(identifier))
+        raise
+    directories.delete_tables(catalog, dropped)
+    return properties
 
 
 def set_root_properties(catalog: Catalog, values: Mapping[str, str | None]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import dataclasses
 
 from lance_namespace import RenameTableRequest, RenameTableResponse
 
-from lancepart.catalog import directories, lifecycle, partitioned, tables
+from lancepart.catalog import directories, partitioned, tables
 from lancepart.catalog.context import Catalog, shown
 from lancepart.catalog.tables import Located
 from lancepart.errors import (
@@ -40,7 +40,7 @@ def rename(catalog: Catalog, request: RenameTableRequest) -> RenameTableResponse
     _refuse_taken(catalog, snapshot, target)
     if located.row is None:
         located = _adopted(catalog, path)
-    if not lifecycle.is_listed(catalog, located.location) or tables.is_shared(snapshot, located):
+    if not directories.is_listed(catalog, located.location) or tables.is_shared(snapshot, located):
         _switch(catalog, located, target, located.location)
         return RenameTableResponse()
     _move(catalog, located, target)
@@ -60,6 +60,7 @@ def _move(catalog: Catalog, located: Located, target: tuple[str, ...]) -> None:
     catalog.files.clone_directory(old, new, skip=skip)
     if catalog.files.is_empty(new):
         catalog.files.put(f"{new}/{directories.RESERVED}")
+    directories.keep(catalog, old)
     directories.hide(catalog, old, dropped=True)
     try:
         _switch(catalog, located, target, new)

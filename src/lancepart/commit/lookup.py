@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
-
 from lancepart.format.names import DATASET, NAMESPACE, SALT, partition_column
 from lancepart.format.records import Stats
 from lancepart.layout.create import new_salt
@@ -103,9 +101,7 @@ def existing(
     return found
 
 
-def _remembered(
-    snapshot: Snapshot, metadata: TableMetadata, spec: PartitionSpec, keys: Sequence[Key]
-) -> pa.Table | None:
+def _remembered(snapshot: Snapshot, metadata: TableMetadata, spec: PartitionSpec, keys: Sequence[Key]) -> Any:
     """The rows of leaves that we named ourselves, if the snapshot knows them all."""
     if metadata.layout == HIVE or spec.id != metadata.spec.id:
         return None

@@ -7,15 +7,16 @@ and gets the prefix when its row is next written.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.format.names import OWN, READ_VERSION, TABLE, TABLE_VERSION, split_version_id, version_id
 from lancepart.format.rows import Row, dump_metadata
-from lancepart.model.aliases import JsonMapping, JsonObject, Value
 
 NUMBER, VERSION = f"{OWN}n", f"{OWN}version"
 ROWS, BYTES, FRAGMENTS = f"{OWN}rows", f"{OWN}bytes", f"{OWN}fragments"
@@ -67,11 +68,11 @@ class LeafRecord:
     object_id: str
     location: str | None
     read_version: int | None = None
-    values: JsonMapping = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
     number: int = 0
     measured: int | None = None
     stats: Stats | None = None
-    others: JsonMapping = field(default_factory=dict)
+    others: Mapping[str, Any] = field(default_factory=dict)
     created_at: datetime | None = None
 
     @classmethod
@@ -103,14 +104,14 @@ class LeafRecord:
             columns={**self.values, **pointer},
         )
 
-    def to_metadata(self) -> JsonObject:
+    def to_metadata(self) -> dict[str, Any]:
         """The row's metadata: our own entries first and always in one order, so that ``told_rows`` finds them."""
         mine = {NUMBER: self.number} if self.number else {}
         if self.stats is not None and self.read_version is not None:
             mine |= {VERSION: self.read_version, **_stats_told(self.stats)}
         return {**mine, **self.others}
 
-    def to_values(self) -> JsonObject:
+    def to_values(self) -> dict[str, Any]:
         """New values of the row's columns, for one that exists already."""
         return {READ_VERSION.name: self.read_version, "metadata": dump_metadata(self.to_metadata())}
 
@@ -132,7 +133,7 @@ class VersionRecord:
     moved: tuple[tuple[int, int], ...] = ()
     location: str | None = None
     stats: Stats | None = None
-    others: JsonMapping = field(default_factory=dict)
+    others: Mapping[str, Any] = field(default_factory=dict)
     created_at: datetime | None = None
 
     @property
@@ -171,7 +172,7 @@ class VersionRecord:
     def to_row(self) -> Row:
         """The row to insert."""
         counts = {ADDED: self.added, DELETED: self.deleted, CHANGE: self.change}
-        mine: JsonObject = {
+        mine: dict[str, Any] = {
             **({} if self.signature is None else self.signature.to_metadata()),
             **{key: value for key, value in counts.items() if value is not None},
             **({MOVED: [list(pair) for pair in self.moved]} if self.moved else {}),
@@ -195,7 +196,7 @@ class KeyRecord:
     key: str
     sequence: int
     signature: Signature | None
-    others: JsonMapping = field(default_factory=dict)
+    others: Mapping[str, Any] = field(default_factory=dict)
     created_at: datetime | None = None
 
     @classmethod
@@ -223,7 +224,7 @@ class KeyRecord:
         )
 
 
-def leaf_facts(metadata: JsonMapping) -> tuple[int, int | None, Stats | None]:
+def leaf_facts(metadata: Mapping[str, Any]) -> tuple[int, int | None, Stats | None]:
     """Of a leaf's row its number, the version that its statistics are of, and these; there may be a million rows.
 
     >>> leaf_facts({"n": "abc"}), leaf_facts({"lancepart.n": 2})
@@ -233,7 +234,7 @@ def leaf_facts(metadata: JsonMapping) -> tuple[int, int | None, Stats | None]:
     return mine.get(NUMBER, 0), mine.get(VERSION), _stats(mine)
 
 
-def told_rows(texts: pa.Array, versions: pa.Array) -> pa.Array | None:
+def told_rows(texts: Any, versions: Any) -> Any | None:
     """How many rows each of many leaves has, from their rows' metadata and ``read_version``.
 
     None unless all of them tell it, in our own spelling, of that very version.
@@ -245,7 +246,7 @@ def told_rows(texts: pa.Array, versions: pa.Array) -> pa.Array | None:
     return counted if not len(texts) or pc.all(pc.fill_null(same, fill_value=False)).as_py() else None
 
 
-def _own(metadata: JsonMapping, group: tuple[str, ...]) -> JsonMapping:
+def _own(metadata: Mapping[str, Any], group: tuple[str, ...]) -> Mapping[str, Any]:
     """Our own entries of a row's metadata, under their full names; those of a wrong type count as none."""
     if not metadata:
         return metadata
@@ -256,15 +257,15 @@ def _own(metadata: JsonMapping, group: tuple[str, ...]) -> JsonMapping:
     return {}
 
 
-def _is_bare(metadata: JsonMapping, group: tuple[str, ...]) -> bool:
+def _is_bare(metadata: Mapping[str, Any], group: tuple[str, ...]) -> bool:
     return all(_BARE[key] in metadata and _is_valid(key, metadata[_BARE[key]]) for key in group)
 
 
-def _is_valid(key: str, value: Value) -> bool:
+def _is_valid(key: str, value: Any) -> bool:
     return type(value) is str if key in _TEXTS else type(value) is int and value >= 0
 
 
-def _others(metadata: JsonMapping, group: tuple[str, ...], *more: str) -> JsonObject:
+def _others(metadata: Mapping[str, Any], group: tuple[str, ...], *more: str) -> dict[str, Any]:
     """What is not ours in a row's metadata, or not of this group."""
     mine = {*group, VERSION, *more}
     if group[0] not in metadata and _is_bare(metadata, group):
@@ -272,7 +273,7 @@ def _others(metadata: JsonMapping, group: tuple[str, ...], *more: str) -> JsonOb
     return {key: value for key, value in metadata.items() if key not in mine}
 
 
-def _stats(mine: JsonMapping) -> Stats | None:
+def _stats(mine: Mapping[str, Any]) -> Stats | None:
     if ROWS in mine and BYTES in mine and FRAGMENTS in mine:
         return Stats(rows=mine[ROWS], bytes=mine[BYTES], fragments=mine[FRAGMENTS])
     return None
@@ -288,17 +289,17 @@ def signature_of(row: Row) -> Signature | None:
     return _signature(_own(metadata, _OF_VERSION) or _own(metadata, _OF_KEY))
 
 
-def _signature(mine: JsonMapping) -> Signature | None:
+def _signature(mine: Mapping[str, Any]) -> Signature | None:
     if TRANSACTION in mine and OPERATION in mine and BY in mine:
         return Signature(transaction=mine[TRANSACTION], operation=mine[OPERATION], by=mine[BY])
     return None
 
 
-def _text(value: Value) -> str | None:
+def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _pairs(value: Value) -> tuple[tuple[int, int], ...]:
+def _pairs(value: Any) -> tuple[tuple[int, int], ...]:
     if not isinstance(value, list):
         return ()
     pairs = [pair for pair in value if isinstance(pair, list) and len(pair) == 2]

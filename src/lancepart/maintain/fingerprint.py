@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.model.composite import murmur3_any
@@ -28,7 +27,7 @@ class Fingerprint:
         return Fingerprint(self.rows + other.rows, (self.checksum + other.checksum) & _MASK)
 
 
-def fingerprint(batches: Iterable[pa.RecordBatch]) -> Fingerprint:
+def fingerprint(batches: Iterable[Any]) -> Fingerprint:
     """Of all rows of some batches or tables."""
     total = Fingerprint()
     for batch in batches:
@@ -36,7 +35,7 @@ def fingerprint(batches: Iterable[pa.RecordBatch]) -> Fingerprint:
     return total
 
 
-def _of_batch(batch: pa.RecordBatch | pa.Table) -> Fingerprint:
+def _of_batch(batch: Any) -> Fingerprint:
     if not batch.num_rows:
         return Fingerprint()
     sums = np.zeros(batch.num_rows, dtype=np.uint64)
@@ -48,6 +47,6 @@ def _of_batch(batch: pa.RecordBatch | pa.Table) -> Fingerprint:
     return Fingerprint(batch.num_rows, int(_mixed(sums).sum(dtype=np.uint64)))
 
 
-def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def _mixed(words: Any) -> Any:
     words = (words ^ (words >> np.uint64(31))) * _NULL
     return words ^ (words >> np.uint64(29))

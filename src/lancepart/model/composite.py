@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +13,7 @@ from lancepart.model.hashing import encoded, hashable, murmur3
 _NOTHING = pa.scalar(b"", pa.large_binary())
 
 
-def murmur3_any(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+def murmur3_any(array: Any) -> Any:
     """Murmur3 of values of any type: a nested one counts by the joined bytes of all that is in it and not NULL.
 
     >>> murmur3_any(pa.array([{"a": "ice", "b": ["be", "rg"]}, None])).to_pylist()
@@ -21,7 +23,7 @@ def murmur3_any(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return murmur3(plain) if hashable(plain.type) else murmur3(joined(plain))
 
 
-def joined(array: pa.Array) -> pa.Array:
+def joined(array: Any) -> Any:
     """The bytes that a value is hashed by, as large binary; NULL where the value is."""
     if isinstance(array, pa.ExtensionArray):
         return joined(array.storage)
@@ -41,7 +43,7 @@ def joined(array: pa.Array) -> pa.Array:
     return encoded(array).cast(pa.large_binary())
 
 
-def _gathered(array: pa.Array, values: pa.Array) -> pa.Array:
+def _gathered(array: Any, values: Any) -> Any:
     """The bytes of each list's values, one after the other."""
     if pa.types.is_map(array.type):
         lengths = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field]))).value_lengths()
@@ -53,5 +55,5 @@ def _gathered(array: pa.Array, values: pa.Array) -> pa.Array:
     return _where_valid(array, pc.binary_join(lists, _NOTHING))
 
 
-def _where_valid(array: pa.Array, found: pa.Array) -> pa.Array:
+def _where_valid(array: Any, found: Any) -> Any:
     return pc.if_else(array.is_valid(), found, pa.scalar(None, pa.large_binary()))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-
-import pyarrow as pa
+from typing import Any
 
 from lancepart.errors import InvalidInputError
 from lancepart.model.schema import dumps
@@ -57,7 +56,7 @@ def spec_to_array(spec: PartitionSpec) -> str:
     return "[" + ",".join(dumps(field.to_json()) for field in spec.fields) + "]"
 
 
-def recognised(field: PartitionField, source_types: Sequence[pa.DataType]) -> PartitionField:
+def recognised(field: PartitionField, source_types: Sequence[Any]) -> PartitionField:
     """The field with a transform, if its expression is a well-known one over these columns (None where removed)."""
     if field.expression is None:
         return field
@@ -69,7 +68,7 @@ def recognised(field: PartitionField, source_types: Sequence[pa.DataType]) -> Pa
     return replace(field, expression=None, transform=found)
 
 
-def transform_of(expression: str, kind: pa.DataType) -> Transform | None:
+def transform_of(expression: str, kind: Any) -> Transform | None:
     """The transform that gives the same as an expression for every value of a type.
 
     >>> import pyarrow as pa

@@ -6,12 +6,11 @@ from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def logical_type(arrow_type: pa.DataType) -> pa.DataType:
+def logical_type(arrow_type: Any) -> Any:
     """A type without its encoding: a dictionary's values, an extension's storage, a view's plain form.
 
     >>> logical_type(pa.dictionary(pa.int8(), pa.string_view()))
@@ -25,7 +24,7 @@ def logical_type(arrow_type: pa.DataType) -> pa.DataType:
     return views.get(arrow_type, arrow_type)
 
 
-def decoded(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+def decoded(array: Any) -> Any:
     """One plain array of the logical type."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -34,7 +33,7 @@ def decoded(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array if array.type == logical_type(array.type) else decoded(array.cast(logical_type(array.type)))
 
 
-def canonical(array: pa.Array) -> pa.Array:
+def canonical(array: Any) -> Any:
     """One zero and one NaN, so that equal floats are one partition."""
     if not pa.types.is_floating(array.type):
         return array
@@ -43,18 +42,18 @@ def canonical(array: pa.Array) -> pa.Array:
     return pa.array(values, array.type, mask=_nulls(array))
 
 
-def _nulls(array: pa.Array) -> npt.NDArray[np.bool_]:
+def _nulls(array: Any) -> Any:
     return pc.is_null(array).to_numpy(zero_copy_only=False)
 
 
-def truncated_integers(array: pa.Array, width: int, *, floor: bool = False) -> pa.Array:
+def truncated_integers(array: Any, width: int, *, floor: bool = False) -> Any:
     """Integers less their remainder by ``width``, in their own type."""
     values = pc.fill_null(array, 0).to_numpy(zero_copy_only=False)
     cut = _rounded_down if floor else _toward_zero
     return pa.array(cut(values, width), array.type, mask=_nulls(array))
 
 
-def _rounded_down(values: npt.NDArray[np.int64], width: int) -> npt.NDArray[np.int64]:
+def _rounded_down(values: Any, width: int) -> Any:
     """Each value less its remainder, which is never negative; what would leave the type stays at its least value."""
     limits = np.iinfo(values.dtype)
     if width > limits.max:
@@ -71,7 +70,7 @@ def _toward_zero(values: Any, width: int) -> Any:
     return np.where(values == limits.min, limits.min if width == -limits.min else 0, 0).astype(values.dtype)
 
 
-def truncated_decimals(array: pa.Array, width: int, *, floor: bool = False) -> pa.Array:
+def truncated_decimals(array: Any, width: int, *, floor: bool = False) -> Any:
     """By the unscaled value: up to 18 digits as int64, longer ones in Python, each distinct value once."""
     kind = array.type
     step = width * 10**kind.scale

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import pyarrow as pa
 
@@ -10,7 +11,7 @@ from lancepart.model.filtering import outcome
 from lancepart.model.predicate import And, Constant, Is, Not, Or, Predicate
 
 
-def settled(predicate: Predicate, columns: Mapping[str, pa.Array]) -> Predicate:
+def settled(predicate: Predicate, columns: Mapping[str, Any]) -> Predicate:
     """The filter with each part answered that asks only of these columns, given as arrays of one value."""
     rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 

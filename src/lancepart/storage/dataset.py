@@ -35,7 +35,7 @@ def open_managed(
 def create_dataset(
     root: Root,
     location: str,
-    data: pa.RecordBatchReader | pa.Table,
+    data: Any,
     *,
     uri: str | None = None,
     namespace: Any = None,

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from lancepart.errors import LanceNamespaceError
+from lancepart.storage.files import Files
 from lancepart.storage.leaf_data import open_leaf
 from lancepart.storage.root import Root
 from lancepart.storage.translate import storage_errors
@@ -129,6 +131,18 @@ def needed(root: Root, location: str, version: int | None) -> set[str]:
         if done is not None:
             keys.add(f"_transactions/{done.read_version}-{done.uuid}")
     return keys
+
+
+def has_all_data(root: Root, location: str) -> bool:
+    """Whether all data files of a table's latest version stand in its directory."""
+    try:
+        handle: Any = open_leaf(root, location, None)
+        with storage_errors(f"look at the files of the table at {location!r}", root):
+            wanted = {path for item in handle.get_fragments() for path in _paths(item.metadata.to_json())}
+        there = {info.path for info in Files(root).walk(f"{location}/data")} if wanted else set()
+    except (LanceNamespaceError, OSError):
+        return False
+    return all(f"{location}/data/{path}" in there for path in wanted)
 
 
 def index_sizes(root: Root, location: str, version: int) -> dict[str, int]:

@@ -1,6 +1,9 @@
 """004, «Compatibility Mode» and «Migration from V1 to V2»."""
 
+import os
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +37,97 @@ def test_compatibility_rule_1_then_the_directory_is_checked(anywhere: Client) ->
     write_plainly(anywhere.place, "users.lance")
 
     assert anywhere.table_exists("users") is not None
+
+
+def test_compatibility_rule_1_a_directory_with_only_data_files_is_a_table_as_in_v1(anywhere: Client) -> None:
+    anywhere.create("other")
+    anywhere.storage.write("users.lance/data/a.lance")
+    v1 = Client(anywhere.place, manifest_enabled="false")
+
+    assert anywhere.tables() == v1.tables() == ["other", "users"]
+    assert anywhere.describe_table("users", check_declared=True).is_only_declared is True
+    assert anywhere.namespace.migrate() == 1
+    assert anywhere.create("users").version == 1
+    anywhere.drop_table("users")
+    assert anywhere.tables() == ["other"]
+
+
+def _drop(client: Client) -> None:
+    client.drop_table("users")
+
+
+def _rename(client: Client) -> None:
+    client.rename_table("users", new_table_name="people")
+
+
+def _deregister(client: Client) -> None:
+    client.deregister_table("users")
+
+
+def _drop_beside_the_listing(client: Client) -> None:
+    Client(client.place, dir_listing_enabled="false").drop_table("users")
+
+
+def _drop_with_its_namespace(client: Client) -> None:
+    client.create_namespace("ns")
+    client.deregister_table("users")
+    client.register_table("ns", "users", location="users.lance")
+    client.drop_namespace("ns", behavior="cascade")
+
+
+@pytest.mark.parametrize("remove", [_drop, _rename, _deregister, _drop_beside_the_listing, _drop_with_its_namespace])
+@pytest.mark.parametrize("made", ["by the catalog", "plainly"])
+def test_compatibility_rule_1_data_files_that_a_late_writer_leaves_bring_no_table_back(
+    client: Client, remove: Callable[[Client], None], made: str
+) -> None:
+    if made == "plainly":
+        write_plainly(client.place, "users.lance")
+        client.namespace.migrate()
+    else:
+        client.create("users")
+    remove(client)
+
+    client.storage.write("users.lance/data/late.lance")
+
+    assert "users" not in client.tables()
+    assert client.namespace.migrate() == 0
+    with refused(TableNotFoundError, 4):
+        client.describe_table("users")
+    client.create("users", data=rows(7))
+    assert client.count_table_rows("users").count == 1
+
+
+def test_compatibility_rule_1_a_version_that_a_late_writer_finishes_brings_no_table_back(anywhere: Client) -> None:
+    anywhere.create("users")
+    manifest = next(path for path in anywhere.storage.files("users.lance/_versions") if path.endswith(".manifest"))
+    late = anywhere.storage.read(manifest)
+    anywhere.rename_table("users", new_table_name="people")
+
+    anywhere.storage.write(manifest, late)
+
+    assert anywhere.tables() == ["people"]
+    with refused(TableNotFoundError, 4):
+        anywhere.describe_table("users")
+
+
+def test_compatibility_rule_1_a_table_that_is_written_anew_where_one_was_dropped_is_seen(anywhere: Client) -> None:
+    anywhere.create("users")
+    anywhere.drop_table("users")
+
+    write_plainly(anywhere.place, "users.lance", rows(1, 2, 3))
+
+    assert anywhere.count_table_rows("users").count == 3
+
+
+def test_the_remains_of_a_drop_are_not_swept_while_a_row_names_their_directory(client: Client) -> None:
+    client.create("users")
+    client.storage.write("users.lance/.lance-deregistered", b"dropped by lancepart\n")
+    os.utime(Path(client.place.root) / "users.lance/.lance-deregistered", (0, 0))
+    Client(client.place, dir_listing_enabled="false").rename_table("users", new_table_name="people")
+
+    client.create("users", data=rows(7))
+
+    assert client.count_table_rows("people").count == 2
 
 
 def test_compatibility_rule_2_listings_are_merged_and_manifest_entries_win(anywhere: Client) -> None:

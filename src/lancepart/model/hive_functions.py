@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +13,7 @@ import pyarrow.compute as pc
 from lancepart.errors import InvalidInputError
 from lancepart.model.composite import murmur3_any
 from lancepart.model.hashing import murmur3
-from lancepart.model.transforms.base import Transform
-from lancepart.model.transforms.bucket import Bucket
-from lancepart.model.transforms.truncate import Truncate
+from lancepart.model.transforms import Bucket, Transform, Truncate
 from lancepart.model.values import decoded, logical_type, truncated_decimals, truncated_integers
 
 
@@ -26,22 +25,17 @@ class FloorBucket(Bucket):
     [3, 0, None]
     """
 
-    def apply(self, arrays: Sequence[pa.Array]) -> pa.Array:
+    def apply(self, arrays: Sequence[Any]) -> Any:
         """The bucket as int32."""
         hashes = murmur3(arrays[0])
         numbers = pc.fill_null(hashes, 0).to_numpy(zero_copy_only=False).astype(np.int64)
         buckets = np.mod(numbers, self.num_buckets).astype(np.int32)
         return pa.array(buckets, mask=hashes.is_null().to_numpy(zero_copy_only=False))
 
-    def sql(self, columns: Sequence[str], source_type: pa.DataType | None = None) -> str:
+    def sql(self, columns: Sequence[str]) -> str:
         """By the ``murmur3`` function."""
         count = self.num_buckets
         return f"((murmur3({columns[0]}) % {count}) + {count}) % {count}"
-
-    @property
-    def spark_function(self) -> str | None:
-        """None: the jar's buckets are those of the current layout."""
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +46,7 @@ class FloorTruncate(Truncate):
     [120, -10]
     """
 
-    def apply(self, arrays: Sequence[pa.Array]) -> pa.Array:
+    def apply(self, arrays: Sequence[Any]) -> Any:
         """The shortened values, in the source's type."""
         array = decoded(arrays[0])
         if pa.types.is_integer(array.type):
@@ -65,14 +59,9 @@ class FloorTruncate(Truncate):
         """A number less its remainder."""
         return key - key % step
 
-    def source_span(self, value: int) -> tuple[int, int] | None:
+    def sources(self, value: int) -> tuple[int, int]:
         """The numbers that become a value."""
         return value, value + self.width
-
-    @property
-    def spark_function(self) -> str | None:
-        """None: the jar truncates as the current layout does."""
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +74,8 @@ class Hash(Transform):
 
     name = "hash"
     suffix = "hash"
-    is_uniform_only = True
 
-    def apply(self, arrays: Sequence[pa.Array]) -> pa.Array:
+    def apply(self, arrays: Sequence[Any]) -> Any:
         """The digits; each distinct hash is spelled once."""
         array = arrays[0]
         if pa.types.is_null(array.type):
@@ -96,22 +84,17 @@ class Hash(Transform):
         digits = [None if number is None else f"{number & 0xFFFFFFFF:08x}" for number in coded.dictionary.to_pylist()]
         return pa.array(digits, pa.string()).take(coded.indices)
 
-    def result_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
+    def result_type(self, source_types: Sequence[Any]) -> Any:
         """Always text."""
         return pa.string()
 
-    def sql(self, columns: Sequence[str], source_type: pa.DataType | None = None) -> str:
+    def sql(self, columns: Sequence[str]) -> str:
         """By the ``murmur3`` function."""
         return f"lpad(to_hex(murmur3({columns[0]}) & 4294967295), 8, '0')"
 
-    def accepts(self, source_type: pa.DataType) -> bool:
+    def accepts(self, source_type: Any) -> bool:
         """Everything."""
         return True
-
-    @property
-    def spark_function(self) -> str | None:
-        """None: the jar has no such function."""
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,25 +103,19 @@ class Unknown(Transform):
 
     name = "unknown"
     suffix = ""
-    is_known = False
 
-    def apply(self, arrays: Sequence[pa.Array]) -> pa.Array:
+    def apply(self, arrays: Sequence[Any]) -> Any:
         """Refused: it can't be computed."""
         raise InvalidInputError("the tree does not say what this partition value is made by")
 
-    def result_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
+    def result_type(self, source_types: Sequence[Any]) -> Any:
         """The source's own."""
         return logical_type(source_types[0])
 
-    def sql(self, columns: Sequence[str], source_type: pa.DataType | None = None) -> str:
+    def sql(self, columns: Sequence[str]) -> str:
         """Refused: it can't be computed."""
-        return str(self.apply([]))
+        return self.apply([])
 
-    def accepts(self, source_type: pa.DataType) -> bool:
+    def accepts(self, source_type: Any) -> bool:
         """Everything."""
         return True
-
-    @property
-    def spark_function(self) -> str | None:
-        """None: it can't be computed."""
-        return None

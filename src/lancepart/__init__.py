@@ -11,12 +11,14 @@ from lancepart.table import PartitionedTable, create_table, open_table, upgrade
 if TYPE_CHECKING:
     from lancepart import spark
     from lancepart.catalog import DirectoryNamespace
+    from lancepart.storage.cache import config
 
 __all__ = [
     "DirectoryNamespace",
     "PartitionField",
     "PartitionSpec",
     "PartitionedTable",
+    "config",
     "create_table",
     "errors",
     "open_table",
@@ -26,9 +28,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import what not everyone who reads tables needs when it is first used: the catalog and Spark."""
+    """Import what not everyone who reads tables needs when it is first used: the catalog, Spark, the settings."""
     if name == "spark":
         return import_module("lancepart.spark")
     if name == "DirectoryNamespace":
         return import_module("lancepart.catalog").DirectoryNamespace
+    if name == "config":
+        return import_module("lancepart.storage.cache").config
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

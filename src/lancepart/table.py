@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard, Unpack
 
 import pyarrow as pa
 
@@ -19,9 +19,12 @@ from lancepart.layout import create, evolution, opening
 from lancepart.layout.hive_tree import TreeManifest
 from lancepart.layout.layouts import refuse_past
 from lancepart.layout.metadata import HIVE, MANIFEST, STRONG, WEAK, TableMetadata
+from lancepart.model.aliases import RowSource
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.read.join import Join
 from lancepart.read.scan import Scan
+from lancepart.read.search import Search
+from lancepart.read.search_request import SearchOptions
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
@@ -29,6 +32,8 @@ from lancepart.write.conform import is_rereadable, rereadable
 from lancepart.write.elsewhere import check_distribution, is_spark, spark_frames
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from lancepart.catalog import DirectoryNamespace
     from lancepart.maintain.inspect import Inspect
     from lancepart.maintain.maintenance import Maintenance
@@ -197,7 +202,7 @@ class PartitionedTable:
 
         return Inspect(self._manifest, self._version)
 
-    def append(self, data: Any, *, idempotency_key: str | None = None, distribution: str = "auto") -> int | None:
+    def append(self, data: RowSource, *, idempotency_key: str | None = None, distribution: str = "auto") -> int | None:
         """Add rows in one atomic commit; the new snapshot's version (in weak mode ``None``, and not atomic).
 
         Of all calls with one ``idempotency_key``, whatever they do, only one commits. A Spark DataFrame is written by
@@ -210,7 +215,7 @@ class PartitionedTable:
 
     def overwrite(
         self,
-        data: Any,
+        data: RowSource,
         where: str | None = None,
         *,
         idempotency_key: str | None = None,
@@ -235,7 +240,7 @@ class PartitionedTable:
         return self._perform("update", lambda tx: tx.update(set, where), idempotency_key)
 
     def upsert(
-        self, data: Any, on: Sequence[str], *, idempotency_key: str | None = None, distribution: str = "auto"
+        self, data: RowSource, on: Sequence[str], *, idempotency_key: str | None = None, distribution: str = "auto"
     ) -> int | None:
         """Replace the rows that have the same key, in the columns that the data names, and add the others."""
         check_distribution(distribution)
@@ -251,16 +256,16 @@ class PartitionedTable:
         once = None if idempotency_key is None else IdempotencyKey(key=idempotency_key)
         return Transaction(manifest=self._manifest, isolation=isolation, once=once)
 
-    def _is_for_executors(self, data: Any) -> bool:
+    def _is_for_executors(self, data: RowSource) -> TypeGuard[DataFrame]:
         """Whether Spark's executors write the data; into a Hive-style tree the driver does, leaf by leaf."""
         return is_spark(data) and not isinstance(self._manifest, TreeManifest)
 
-    def _completed_here(self, data: Any) -> bool:
+    def _completed_here(self, data: DataFrame) -> bool:
         """Whether rows lack columns of a table without snapshots, so that no executor could say what these held."""
         metadata = self.metadata
         return metadata.transactions != STRONG and bool(distributed_write.unnamed_columns(metadata, data.columns))
 
-    def _on_spark(self, data: Any, mode: str, key: str | None, distribution: str, **options: Any) -> int | None:
+    def _on_spark(self, data: DataFrame, mode: str, key: str | None, distribution: str, **options: Any) -> int | None:
         self._refuse_past()
         once = None if key is None else IdempotencyKey(key=key)
         frames = spark_frames()
@@ -297,6 +302,36 @@ class PartitionedTable:
         snapshot = self._manifest.snapshot(wanted)
         metadata = create.load(self._manifest, snapshot)
         return Scan.of(self._manifest.root, snapshot, metadata, where, columns, limit)
+
+    def search(
+        self,
+        query: Any = None,
+        column: str | Sequence[str] | None = None,
+        k: int = 10,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        hybrid: tuple[Any, Any] | None = None,
+        reranker: Any = None,
+        version: int | str | datetime | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> Search:
+        """Find the rows whose vectors are nearest, whose texts match best, or both, lazily and at one snapshot.
+
+        A query is a vector, a batch of them, a text or a query of ``lance.query``; ``where`` prunes partitions, and
+        filters inside them before rows are ranked.
+        """
+        scan = self.scan(where, columns, version=version)
+        return Search.of(scan, query, column, hybrid=hybrid, reranker=reranker, options={"k": k, **options})
+
+    def to_lance(self, where: str | None = None, version: int | str | datetime | None = None) -> Any:
+        """The table at a snapshot, or the rows that match, as one ``lance.LanceDataset`` in memory.
+
+        No row is copied: it names the leaves' files, and hides rows that do not match by deletion files of its own.
+        """
+        from lancepart.read import union
+
+        return union.of_scan(self.scan(where, version=version)).dataset
 
     def join(
         self,

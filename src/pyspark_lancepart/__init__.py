@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
@@ -25,6 +26,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from lancepart.model.aliases import JsonObject
 from pyspark_lancepart.messages import hush_own, plainly
 
 __all__ = ["DefaultSource"]
@@ -104,7 +106,7 @@ class Writer(DataSourceArrowWriter):
         self._planned = planned
 
     @plainly()
-    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """One task."""
         settle()
         return Message(report=pickle.loads(self._planned).write(iterator))
@@ -140,7 +142,7 @@ class Reader(DataSourceReader):
         self._work, self._tasks = plan
         self._schema = schema
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> JsonObject:
         """All but the tasks, of which each executor is sent its own."""
         return {**self.__dict__, "_tasks": []}
 
@@ -148,7 +150,7 @@ class Reader(DataSourceReader):
         """One partition a task."""
         return [InputPartition(task) for task in self._tasks]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task, in the Arrow types in which Spark takes them."""
         from lancepart.spark.running import run
 

@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSourceStreamArrowWriter,
     DataSourceStreamReader,
@@ -13,6 +14,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
+from lancepart.model.aliases import JsonObject
 from pyspark_lancepart import Message, settle
 
 try:
@@ -34,7 +36,7 @@ class StreamReader(*_BASES):  # type: ignore[misc]
         self._stream: Any = None
         self._target: int | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> JsonObject:
         """All but the open table."""
         return {**self.__dict__, "_stream": None}
 
@@ -81,7 +83,7 @@ class StreamReader(*_BASES):  # type: ignore[misc]
         tasks = self.stream.tasks(_number(start), _number(end))
         return [InputPartition(task) for task in tasks] or [InputPartition(None)]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a task."""
         from lancepart.spark.stream import run
 
@@ -105,7 +107,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, planned: bytes) -> None:
         self._planned = planned
 
-    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """One task."""
         settle()
         return Message(report=pickle.loads(self._planned).write(iterator))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from lancepart.errors import (
     InvalidInputError,
     NamespaceNotFoundError,
     UnsupportedOperationError,
 )
+from lancepart.model.aliases import JsonMapping
 from lancepart.model.ids import object_id
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
@@ -36,7 +36,7 @@ class Catalog:
     dir_listing_enabled: bool
 
     @classmethod
-    def of(cls, properties: Mapping[str, Any]) -> Catalog:
+    def of(cls, properties: JsonMapping) -> Catalog:
         """Read the properties of a namespace, as strings or as what they stand for; touches no storage."""
         unknown = [key for key in properties if key not in {"root", *_SWITCHES} and not key.startswith(_STORAGE_PREFIX)]
         if unknown:
@@ -112,7 +112,7 @@ def shown(path: Sequence[str]) -> str:
     return repr(object_id(path)) if path else "the root"
 
 
-def _switch(properties: Mapping[str, Any], name: str) -> bool:
+def _switch(properties: JsonMapping, name: str) -> bool:
     value = properties.get(name, True)
     text = str(value).strip().lower()
     if text not in ("true", "false"):

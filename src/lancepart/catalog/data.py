@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+import pyarrow as pa
 from lance_namespace import (
     CountTableRowsRequest,
     CountTableRowsResponse,
@@ -90,7 +91,7 @@ def require_columns(dataset: Any, located: Located, columns: list[str]) -> None:
             raise TableColumnNotFoundError(f"table {shown(located.path)} has no column {column!r}")
 
 
-def field_at(schema: Any, column: str) -> Any:
+def field_at(schema: pa.Schema, column: str) -> Any:
     """The field that a column's name, or its path through nested ones, leads to; ``None`` if there is none."""
     if column in schema.names:
         return schema.field(column)

@@ -23,6 +23,7 @@ from lancepart.catalog import requests
 from lancepart.catalog.context import Catalog, shown
 from lancepart.catalog.data import changing, opened, require_columns
 from lancepart.errors import InvalidInputError, TableIndexAlreadyExistsError, TableIndexNotFoundError
+from lancepart.model.aliases import JsonObject
 
 _SCALAR = {"BTREE", "BITMAP", "LABEL_LIST", "NGRAM", "ZONEMAP", "BLOOMFILTER", "INVERTED", "FTS"}
 _VECTOR = {"IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ"}
@@ -67,13 +68,13 @@ def create_scalar(catalog: Catalog, namespace: Any, request: CreateTableIndexReq
     return CreateTableScalarIndexResponse()
 
 
-def _text_options(kind: str, request: CreateTableIndexRequest) -> dict[str, Any]:
+def _text_options(kind: str, request: CreateTableIndexRequest) -> JsonObject:
     if kind not in ("INVERTED", "FTS"):
         return {}
     return {name: value for name in _TEXT_OPTIONS if (value := getattr(request, name, None)) is not None}
 
 
-def _vector_options(request: CreateTableIndexRequest) -> dict[str, Any]:
+def _vector_options(request: CreateTableIndexRequest) -> JsonObject:
     options = {name: value for name in _VECTOR_OPTIONS if (value := getattr(request, name, None)) is not None}
     if request.distance_type:
         options["metric"] = request.distance_type

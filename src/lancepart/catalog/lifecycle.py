@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
+import pyarrow as pa
 from lance_namespace import (
     CreateTableRequest,
     CreateTableResponse,
@@ -159,7 +160,7 @@ def create(catalog: Catalog, namespace: Any, request: CreateTableRequest, body: 
 
 
 def _create_new(
-    catalog: Catalog, namespace: Any, path: tuple[str, ...], data: Any, properties: dict[str, str]
+    catalog: Catalog, namespace: Any, path: tuple[str, ...], data: pa.RecordBatchReader, properties: dict[str, str]
 ) -> CreateTableResponse:
     if catalog.versions_managed(catalog.snapshot()):
         declared = declare(catalog, DeclareTableRequest(id=list(path), properties=properties or None))
@@ -181,7 +182,7 @@ def _write(
     catalog: Catalog,
     namespace: Any,
     table: Located,
-    data: Any,
+    data: pa.RecordBatchReader,
     properties: Mapping[str, str],
     *,
     overwrite: bool = False,
@@ -198,7 +199,7 @@ def _write(
         ) from None
 
 
-def _written(catalog: Catalog, namespace: Any, table: Located, data: Any, *, overwrite: bool) -> Any:
+def _written(catalog: Catalog, namespace: Any, table: Located, data: pa.RecordBatchReader, *, overwrite: bool) -> Any:
     if not overwrite:
         keeper = {"namespace": namespace, "path": table.path} if table.managed else {}
         return create_dataset(catalog.root, table.location, data, **keeper)

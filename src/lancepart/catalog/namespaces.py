@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from lance_namespace import (
     CreateNamespaceRequest,
@@ -30,11 +29,12 @@ from lancepart.errors import (
     UnsupportedOperationError,
 )
 from lancepart.format.names import SCHEMA, SPEC_PREFIX
+from lancepart.model.aliases import JsonMapping
 from lancepart.model.ids import check_path, object_id
 from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, Update, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
 
-_Plan = Callable[[Snapshot, bool], tuple[Change, tuple[Mapping[str, Any] | None, list[Row]]]]
+_Plan = Callable[[Snapshot, bool], tuple[Change, tuple[JsonMapping | None, list[Row]]]]
 
 
 def create(catalog: Catalog, request: CreateNamespaceRequest) -> CreateNamespaceResponse:
@@ -50,7 +50,7 @@ def create(catalog: Catalog, request: CreateNamespaceRequest) -> CreateNamespace
     row = Row(object_id=identifier, object_type=NAMESPACE, metadata=properties or None, created_at=now())
     parent = path[:-1]
 
-    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, tuple[Mapping[str, Any] | None, list[Row]]]:
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, tuple[JsonMapping | None, list[Row]]]:
         partitioned.refuse_owned(snapshot, path, "append")
         catalog.require_namespace(snapshot, parent)
         found = snapshot.row(identifier)
@@ -131,7 +131,7 @@ def drop(catalog: Catalog, request: DropNamespaceRequest) -> DropNamespaceRespon
         raise InvalidInputError("the root namespace can't be dropped")
     identifier = object_id(path)
 
-    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, tuple[Mapping[str, Any] | None, list[Row]]]:
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, tuple[JsonMapping | None, list[Row]]]:
         try:
             row = catalog.require_namespace(snapshot, path)
         except NamespaceNotFoundError:
@@ -162,7 +162,7 @@ def _droppable(catalog: Catalog, snapshot: Snapshot, rows: list[Row]) -> list[Ro
     return rows
 
 
-def _remove(catalog: Catalog, identifier: str, plan: _Plan) -> Mapping[str, Any] | None:
+def _remove(catalog: Catalog, identifier: str, plan: _Plan) -> JsonMapping | None:
     """Commit a plan that also tells which rows go, and remove the tables of these; nothing is gone if it fails."""
     try:
         properties, dropped = catalog.manifest.transact(plan)

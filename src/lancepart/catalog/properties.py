@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from lancepart.errors import InvalidInputError
 from lancepart.format.names import IDENTITY, MOVED_ROOT, OWN, OWN_ROOT
 from lancepart.format.rows import Row, dump_metadata
+from lancepart.model.aliases import JsonMapping
 
 
-def own_root(properties: Mapping[str, Any] | None) -> str | None:
+def own_root(properties: JsonMapping | None) -> str | None:
     """Where the table lives that a namespace of a larger catalog stands for: made there, or moved by an upgrade."""
     known = properties or {}
     found = known.get(OWN_ROOT, known.get(MOVED_ROOT))
     return found if isinstance(found, str) else None
 
 
-def identity(properties: Mapping[str, Any] | None) -> str | None:
+def identity(properties: JsonMapping | None) -> str | None:
     """The random id that such a table has in its own manifest too; rows from before there was one lack it."""
     found = (properties or {}).get(IDENTITY)
     return found if isinstance(found, str) and found else None
@@ -30,7 +28,7 @@ def locations(row: Row) -> tuple[str, ...]:
     return tuple(place for place in found if isinstance(place, str) and place)
 
 
-def refuse_own(properties: Mapping[str, Any]) -> Mapping[str, Any]:
+def refuse_own(properties: JsonMapping) -> JsonMapping:
     """The properties that a caller gives; names of lancepart's own are refused, since lancepart acts on them."""
     for key in properties:
         if isinstance(key, str) and key.startswith(OWN):
@@ -38,7 +36,7 @@ def refuse_own(properties: Mapping[str, Any]) -> Mapping[str, Any]:
     return properties
 
 
-def as_properties(metadata: Mapping[str, Any] | None) -> dict[str, str]:
+def as_properties(metadata: JsonMapping | None) -> dict[str, str]:
     """Properties are strings; what another client stored as something else is shown as JSON, our own is not shown.
 
     >>> as_properties({"owner": "data", "tags": ["a"]})

@@ -15,6 +15,7 @@ from lance_namespace import (
 from lancepart.catalog.context import Catalog
 from lancepart.catalog.data import opened, require_columns
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
+from lancepart.model.aliases import JsonObject
 from lancepart.storage.dataset import write_ipc
 
 
@@ -39,12 +40,12 @@ def analyze(catalog: Catalog, namespace: Any, request: AnalyzeTableQueryPlanRequ
         return str(dataset.scanner(**_arguments(dataset, located, request)).analyze_plan())
 
 
-def _arguments(dataset: Any, located: Any, request: Any) -> dict[str, Any]:
+def _arguments(dataset: Any, located: Any, request: Any) -> JsonObject:
     vector = _vector(request)
     text = request.full_text_query
     if vector is not None and text is not None:
         raise UnsupportedOperationError("a query by vector and full text at once is not supported: send two queries")
-    arguments: dict[str, Any] = {
+    arguments: JsonObject = {
         "filter": request.filter or None,
         "columns": _columns(dataset, located, request),
         "with_row_id": bool(request.with_row_id),
@@ -84,10 +85,10 @@ def _vector(request: Any) -> list[float] | None:
     return list(given.single_vector or ()) or None
 
 
-def _nearest(dataset: Any, located: Any, request: Any, vector: list[float]) -> dict[str, Any]:
+def _nearest(dataset: Any, located: Any, request: Any, vector: list[float]) -> JsonObject:
     column = request.vector_column or _only_vector_column(dataset)
     require_columns(dataset, located, [column])
-    nearest: dict[str, Any] = {"column": column, "q": pa.array(vector, pa.float32()), "k": request.k}
+    nearest: JsonObject = {"column": column, "q": pa.array(vector, pa.float32()), "k": request.k}
     optional = {
         "metric": request.distance_type,
         "nprobes": request.nprobes,
@@ -110,7 +111,7 @@ def _only_vector_column(dataset: Any) -> str:
     return str(found[0])
 
 
-def _full_text(text: Any) -> dict[str, Any]:
+def _full_text(text: Any) -> JsonObject:
     if text.string_query is None:
         raise UnsupportedOperationError("structured full-text queries are not supported: send a string_query")
     asked = text.string_query

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
+from lancepart.model.aliases import JsonMapping
 
 Model = TypeVar("Model")
 
@@ -23,7 +24,7 @@ def read(model: type[Model], request: Any) -> Model:
         raise InvalidInputError(f"not a valid {model.__name__}: {error}") from None
 
 
-def _validated(model: Any, given: Mapping[str, Any]) -> Any:
+def _validated(model: Any, given: JsonMapping) -> Any:
     return model.model_validate({name: value for name, value in given.items() if name in model.model_fields})
 
 

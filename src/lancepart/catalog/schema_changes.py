@@ -24,6 +24,7 @@ from lancepart.errors import (
     InvalidInputError,
     UnsupportedOperationError,
 )
+from lancepart.model.aliases import JsonObject
 from lancepart.model.schema import type_from_json
 
 
@@ -44,11 +45,11 @@ def add(catalog: Catalog, namespace: Any, request: AlterTableAddColumnsRequest) 
 
 def alter(catalog: Catalog, namespace: Any, request: AlterTableAlterColumnsRequest) -> AlterTableAlterColumnsResponse:
     """Rename columns, change their types or whether they may be null."""
-    changes: list[dict[str, Any]] = []
+    changes: list[JsonObject] = []
     for entry in request.alterations:
         if entry.virtual_column is not None:
             raise UnsupportedOperationError(f"column {entry.path!r}: virtual columns are not supported")
-        change: dict[str, Any] = {"path": entry.path}
+        change: JsonObject = {"path": entry.path}
         if entry.rename is not None:
             change["name"] = entry.rename
         if entry.nullable is not None:

@@ -17,6 +17,7 @@ from lancepart.errors import (
     InvalidInputError,
     TableVersionAlreadyExistsError,
 )
+from lancepart.model.aliases import JsonObject
 from lancepart.model.versions import DIRECTORY, NamingScheme, version_of
 from lancepart.storage.files import FileInfo
 from lancepart.storage.manifest_rows import TABLE_VERSION, Row, Update, dump_metadata, now
@@ -51,7 +52,7 @@ class Staged:
     def row(self) -> Row:
         """The row that commits the version, pointing at the staged manifest."""
         stamp = now()
-        details: dict[str, Any] = {
+        details: JsonObject = {
             "manifest_path": self.path,
             "staged_as": self.name,
             "manifest_size": self.size,

@@ -29,6 +29,7 @@ from lancepart.errors import (
     TableVersionNotFoundError,
     UnsupportedOperationError,
 )
+from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.ids import check_path, object_id
 from lancepart.model.schema import schema_to_json
 from lancepart.storage.dataset import open_dataset, open_managed, table_metadata
@@ -243,7 +244,7 @@ def describe(catalog: Catalog, namespace: Any, request: DescribeTableRequest) ->
         raise InvalidInputError("version and tag can't be given together")
     located = locate(catalog, request.id)
     kept = own_properties(catalog, located.location) if located.row is None else located.properties
-    answer: dict[str, Any] = {
+    answer: JsonObject = {
         "location": catalog.root.uri_of(located.location),
         "properties": kept,
         "managed_versioning": True if located.managed or located.is_published else None,
@@ -267,7 +268,7 @@ def describe(catalog: Catalog, namespace: Any, request: DescribeTableRequest) ->
     return DescribeTableResponse(**answer)
 
 
-def _details(dataset: Any, located: Located) -> Mapping[str, Any]:
+def _details(dataset: Any, located: Located) -> JsonMapping:
     fragments = dataset.get_fragments()
     deleted = sum(fragment.num_deletions for fragment in fragments)
     return {

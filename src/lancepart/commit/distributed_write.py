@@ -33,6 +33,7 @@ from lancepart.commit.write_job import (
 )
 from lancepart.errors import CommitConflictError, InvalidInputError
 from lancepart.layout.metadata import TableMetadata
+from lancepart.model.aliases import RowSource
 from lancepart.storage.manifest import RETRY_SECONDS, Manifest
 from lancepart.storage.translate import MissingError, UnreadableError, storage_errors
 from lancepart.storage.turns import Turn
@@ -83,7 +84,7 @@ def unnamed_columns(metadata: TableMetadata, columns: Collection[str] | None) ->
     return frozenset() if columns is None else frozenset(metadata.schema.names) - frozenset(columns)
 
 
-def write(job: WriteJob, data: Any) -> WriteResult:
+def write(job: WriteJob, data: RowSource) -> WriteResult:
     """One task: write its rows into the directories of their partitions."""
     if job.done:
         return WriteResult()
@@ -107,7 +108,7 @@ def write(job: WriteJob, data: Any) -> WriteResult:
     return WriteResult(parts=tuple(found), keys=pa.concat_tables(keys) if keys else None, rows=rows)
 
 
-def _chunks(job: WriteJob, transaction: Transaction, data: Any) -> Iterator[Any]:
+def _chunks(job: WriteJob, transaction: Transaction, data: RowSource) -> Iterator[pa.Table]:
     """The rows of a task; those of a partial upsert are completed by what the table holds at the job's snapshot."""
     schema = transaction.metadata.plain_schema
     if not job.partial:
@@ -119,7 +120,7 @@ def _chunks(job: WriteJob, transaction: Transaction, data: Any) -> Iterator[Any]
         yield upserts.completed(rows, matches, job.on)
 
 
-def _staged(job: WriteJob, work: LeafChanges, rows: Any, part: Any) -> StagedPartition:
+def _staged(job: WriteJob, work: LeafChanges, rows: pa.Table, part: Any) -> StagedPartition:
     """Write rows for a partition; for one that they replace and that can't be opened, as if it were new."""
     try:
         staged = work.stage([rows])

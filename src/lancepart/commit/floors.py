@@ -9,14 +9,14 @@ it staged later is not on the list. The times compared are those that the store 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from lancepart.commit.leaf_changes import LeafChanges, StaleReadError
 from lancepart.format.names import FLOOR, READ_VERSION, TABLE_VERSION
 from lancepart.format.rows import Row
+from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.storage import leaf_files
 from lancepart.storage.files import Files
 from lancepart.storage.leaf_files import Kind
@@ -38,7 +38,7 @@ class Floor:
     time: datetime
 
     @classmethod
-    def of(cls, metadata: Mapping[str, Any] | None) -> Floor | None:
+    def of(cls, metadata: JsonMapping | None) -> Floor | None:
         """The floor that a row of the manifest holds."""
         stored = (metadata or {}).get(FLOOR)
         return (
@@ -47,21 +47,21 @@ class Floor:
             else cls(version=int(stored[0]), time=_EPOCH + timedelta(microseconds=int(stored[1])))
         )
 
-    def raised(self, *others: Mapping[str, Any] | None) -> dict[str, Any]:
+    def raised(self, *others: JsonMapping | None) -> JsonObject:
         """What a row holds for this floor and those of other rows: it rises and never falls."""
         known = [self, *(floor for floor in map(Floor.of, others) if floor is not None)]
         micros = max((floor.time - _EPOCH) // timedelta(microseconds=1) for floor in known)
         return {FLOOR: [max(floor.version for floor in known), micros]}
 
 
-def highest(metadata: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:
+def highest(metadata: Iterable[JsonMapping | None]) -> JsonObject:
     """The highest floor of some rows, as a row holds it; nothing if there is none."""
     found = list(metadata)
     first = next(filter(None, map(Floor.of, found)), None)
     return {} if first is None else first.raised(*found)
 
 
-def carried(row: Row | None) -> dict[str, Any]:
+def carried(row: Row | None) -> JsonObject:
     """The floor of a row, as another row is to hold it."""
     return {key: value for key, value in ((row.metadata if row is not None else None) or {}).items() if key == FLOOR}
 

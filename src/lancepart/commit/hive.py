@@ -19,6 +19,7 @@ from lancepart.layout.hive import path_ids
 from lancepart.layout.hive_tree import TreeManifest
 from lancepart.layout.layouts import layout_of
 from lancepart.layout.leaves import Leaf
+from lancepart.model.aliases import RowSource
 from lancepart.model.filtering import matching_rows
 from lancepart.model.predicate import Predicate
 from lancepart.model.schema import field_id
@@ -48,12 +49,12 @@ class HiveWrite:
         self.metadata = layout_of(self.snapshot).load(self.snapshot)
         self.leaves = Leaves(manifest, self.snapshot, self.metadata)
 
-    def append(self, data: Any) -> None:
+    def append(self, data: RowSource) -> None:
         """Add rows to the leaves that they belong to."""
         for chunk in batches(data, self.metadata.plain_schema):
             self._add(self._routed(chunk))
 
-    def overwrite(self, data: Any, where: str | None) -> None:
+    def overwrite(self, data: RowSource, where: str | None) -> None:
         """Replace exactly the leaves that the data touches, or exactly the rows that a filter matches."""
         chunks = list(batches(data, self.metadata.plain_schema))
         if where is not None:
@@ -104,7 +105,7 @@ class HiveWrite:
             self._add(parts)
         self._remove(doomed)
 
-    def upsert(self, data: Any, on: Sequence[str]) -> None:
+    def upsert(self, data: RowSource, on: Sequence[str]) -> None:
         """Replace the rows that have the same key, and add the others: the new ones first, so that none is lost."""
         schema = self.metadata.plain_schema
         upserts.check_key(schema, on)
@@ -139,7 +140,7 @@ class HiveWrite:
             root=self.manifest.root, metadata=self.metadata, leaf=item, columns=tuple(columns), predicate=predicate
         )
 
-    def _routed(self, rows: Any) -> list[PartitionRows]:
+    def _routed(self, rows: pa.Table) -> list[PartitionRows]:
         return list(route(rows, self.metadata.schema, self.metadata.spec))
 
     def _add(self, parts: Sequence[PartitionRows]) -> None:

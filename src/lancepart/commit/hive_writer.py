@@ -7,7 +7,6 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
@@ -114,7 +113,7 @@ class Leaves:
         leaf_data.append(root, location, staged.items, base=None)
         self.changed.append(identifier)
 
-    def _stored(self, rows: Any) -> Any:
+    def _stored(self, rows: pa.Table) -> pa.Table:
         """Rows as a new leaf holds them: the table's schema without what the path holds."""
         stored = hive.stored_schema(self.metadata)
         names = leaf_schema(stored).names

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancepart.commit.leaf_schema import prepared, stage_new_rows
@@ -36,7 +37,7 @@ class Staged:
     """
 
     fragments: Fragments
-    schema: Any
+    schema: pa.Schema
     ids: tuple[Any, ...]
     source: int | None
     base: int | None
@@ -73,7 +74,7 @@ class LeafChanges:
     deleted: int = 0
     pending: tuple[Any, ...] = ()
     ids: tuple[Any, ...] = ()
-    schema: Any = None
+    schema: pa.Schema = None
     keys: tuple[tuple[tuple[str, ...], KeyIndex], ...] = ()
     moved: tuple[tuple[int, int], ...] = ()
     anew: str | None = None
@@ -111,13 +112,13 @@ class LeafChanges:
             stats=None if self.weak else self.stats,
         )
 
-    def append(self, rows: list[Any]) -> None:
+    def append(self, rows: list[pa.Table]) -> None:
         """Add rows, given as tables in the table's schema."""
         staged = self.stage(rows)
         if staged is not None:
             self.add([staged])
 
-    def stage(self, rows: list[Any]) -> Staged | None:
+    def stage(self, rows: list[pa.Table]) -> Staged | None:
         """Write rows into the leaf's directory, part of no version yet."""
         fragments, schema, ids = None, None, ()
         base, source = self._base, self._base
@@ -174,7 +175,7 @@ class LeafChanges:
             self.moved = (*self.moved, (self.head, base))
         return base, shape
 
-    def delete(self, addresses: Any) -> None:
+    def delete(self, addresses: npt.NDArray[np.uint64]) -> None:
         """Remove the rows at some places."""
         if not len(addresses):
             return
@@ -369,11 +370,13 @@ def _text(value: Any) -> str | None:
     return None if value.as_py() is None else str(value)
 
 
-def _rows(root: Root, metadata: TableMetadata, location: str, version: int | None) -> Any:
+def _rows(root: Root, metadata: TableMetadata, location: str, version: int | None) -> pa.Table:
     return _in_table_columns(leaf_data.open_leaf(root, location, version), metadata)
 
 
-def _in_table_columns(handle: Any, metadata: TableMetadata, batches: Any = None) -> Any:
+def _in_table_columns(
+    handle: Any, metadata: TableMetadata, batches: Iterable[pa.RecordBatch] | None = None
+) -> pa.Table:
     """The rows of an open leaf as the table shows them."""
     shape = leaf_data.shape_of(handle)
     matching = Matching.of(shape, metadata, handle.uri.rsplit("/", 1)[-1])

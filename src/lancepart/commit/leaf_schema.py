@@ -21,7 +21,7 @@ from lancepart.storage.leaf_data import Fragments, LeafShape
 from lancepart.storage.root import Root
 
 
-def stage_new_rows(root: Root, metadata: TableMetadata, location: str, rows: Any) -> tuple[Any, Fragments]:
+def stage_new_rows(root: Root, metadata: TableMetadata, location: str, rows: pa.Table) -> tuple[Any, Fragments]:
     """Write rows for a leaf that does not exist yet; the schema that it gets, and what was written."""
     schema = leaf_schema(metadata.schema)
     fitted = rows.rename_columns(schema.names).cast(schema)

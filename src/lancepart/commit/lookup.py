@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+
 from lancepart.format.names import DATASET, NAMESPACE, SALT, partition_column
 from lancepart.format.records import Stats
 from lancepart.layout.create import new_salt
@@ -101,7 +103,9 @@ def existing(
     return found
 
 
-def _remembered(snapshot: Snapshot, metadata: TableMetadata, spec: PartitionSpec, keys: Sequence[Key]) -> Any:
+def _remembered(
+    snapshot: Snapshot, metadata: TableMetadata, spec: PartitionSpec, keys: Sequence[Key]
+) -> pa.Table | None:
     """The rows of leaves that we named ourselves, if the snapshot knows them all."""
     if metadata.layout == HIVE or spec.id != metadata.spec.id:
         return None

@@ -5,7 +5,9 @@ from __future__ import annotations
 import getpass
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from lancepart.commit.floors import Floor, carried
 from lancepart.commit.leaf_changes import LeafChanges
@@ -24,6 +26,7 @@ from lancepart.format.names import (
 from lancepart.format.records import LeafRecord, VersionRecord
 from lancepart.format.rows import Row, dump_metadata, now
 from lancepart.layout.metadata import DRAFT, TableMetadata
+from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
@@ -87,7 +90,7 @@ def _of_work(
     return [version], [Update(object_id=work.object_id, values={**leaf.to_values(), **_place(work)})]
 
 
-def _place(work: LeafChanges) -> dict[str, Any]:
+def _place(work: LeafChanges) -> JsonObject:
     """Where a leaf is from now on, if that is another place than before."""
     return {"location": work.location} if work.is_relocated else {}
 
@@ -148,7 +151,7 @@ def new_leaf(spec: PartitionSpec, work: LeafChanges) -> LeafRecord:
     )
 
 
-def _columns(spec: PartitionSpec, work: LeafChanges, depth: int) -> dict[str, Any]:
+def _columns(spec: PartitionSpec, work: LeafChanges, depth: int) -> dict[str, pa.Scalar]:
     fields = zip(spec.fields[:depth], work.values[:depth], strict=True)
     return {partition_column(field.field_id): value for field, value in fields}
 
@@ -164,7 +167,7 @@ def fence_value(snapshot: Snapshot, metadata: TableMetadata) -> str | None:
     return None if row is None else (row.metadata or {}).get(FENCE)
 
 
-def with_mark(change: Change, snapshot: Snapshot, metadata: TableMetadata, mark: Mapping[str, Any]) -> Change:
+def with_mark(change: Change, snapshot: Snapshot, metadata: TableMetadata, mark: JsonMapping) -> Change:
     """A change that also writes the fence's row, so that two such commits never both win unseen."""
     identifier = fence_id(metadata)
     row = snapshot.row(identifier)

@@ -25,6 +25,7 @@ from lancepart.layout import create
 from lancepart.layout.layouts import as_leaves
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import MANIFEST, STRONG, TableMetadata
+from lancepart.model.aliases import RowSource
 from lancepart.model.ids import leaf_location
 from lancepart.model.predicate import Is, Not, Predicate
 from lancepart.model.spec import PartitionSpec
@@ -128,13 +129,13 @@ class Transaction:
         nothing = Plan(version=self.snapshot.version, leaves=())
         self.reads.append(Read(predicate=None, plan=nothing, binding=frozenset()))
 
-    def append(self, data: Any) -> None:
+    def append(self, data: RowSource) -> None:
         """Add rows."""
         with self._whole():
             if not self._adopted(APPEND, data):
                 verbs.append(self, data)
 
-    def overwrite(self, data: Any, where: str | None = None) -> None:
+    def overwrite(self, data: RowSource, where: str | None = None) -> None:
         """Replace the partitions that the data touches, or the rows that a filter matches."""
         with self._whole():
             if not self._adopted(OVERWRITE if where is None else WHERE, data, where=where):
@@ -150,13 +151,13 @@ class Transaction:
         with self._whole():
             verbs.update(self, set, where)
 
-    def upsert(self, data: Any, on: Sequence[str]) -> None:
+    def upsert(self, data: RowSource, on: Sequence[str]) -> None:
         """Replace the rows that have the same key, and add the others."""
         with self._whole():
             if not self._adopted(UPSERT, data, on=on):
                 verbs.upsert(self, data, on)
 
-    def _adopted(self, mode: str, data: Any, *, where: str | None = None, on: Sequence[str] = ()) -> bool:
+    def _adopted(self, mode: str, data: RowSource, *, where: str | None = None, on: Sequence[str] = ()) -> bool:
         """Whether the data is Spark's, whose executors then write it, unless they would need the transaction's rows."""
         if not is_spark(data):
             return False

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,7 +28,7 @@ class KeyIndex:
     rows: Any
 
     @classmethod
-    def of(cls, keys: Any) -> KeyIndex:
+    def of(cls, keys: pa.Table) -> KeyIndex:
         """Index the keys of some rows, which must not repeat."""
         levels: list[tuple[Any, Any]] = []
         codes = np.zeros(keys.num_rows, dtype=np.int64)
@@ -48,7 +49,7 @@ class KeyIndex:
         """Which rows of a table have one of the keys."""
         return self.find(keys) >= 0
 
-    def find(self, keys: Any) -> Any:
+    def find(self, keys: pa.Table) -> npt.NDArray[np.int64]:
         """Where in the data the keys of a table's rows stand; -1 for those that do not."""
         codes = np.zeros(keys.num_rows, dtype=np.int64)
         whole = np.ones(keys.num_rows, dtype=bool)
@@ -63,7 +64,7 @@ class KeyIndex:
         return found
 
 
-def check_types(schema: Any, on: Sequence[str]) -> None:
+def check_types(schema: pa.Schema, on: Sequence[str]) -> None:
     """Refuse columns whose values can't be told equal."""
     for name in on:
         kinds = list(_leaves(logical_type(schema.field(name).type)))
@@ -74,7 +75,7 @@ def check_types(schema: Any, on: Sequence[str]) -> None:
             )
 
 
-def _leaves(kind: Any) -> Iterator[Any]:
+def _leaves(kind: pa.DataType) -> Iterator[pa.DataType]:
     if not pa.types.is_struct(kind) or not kind.num_fields:
         yield kind
         return
@@ -82,26 +83,26 @@ def _leaves(kind: Any) -> Iterator[Any]:
         yield from _leaves(logical_type(kind.field(at).type))
 
 
-def _columns(keys: Any) -> list[Any]:
+def _columns(keys: pa.Table) -> list[pa.Array]:
     """The columns of a key without encodings, those of structs one by one, in types that Arrow can look up."""
     return [part for column in keys.columns for part in _parts(decoded(column))]
 
 
-def _parts(array: Any) -> list[Any]:
+def _parts(array: pa.Array) -> list[pa.Array]:
     if pa.types.is_struct(array.type):
         inner = [decoded(pc.struct_field(array, [at])) for at in range(array.type.num_fields)]
         return [part for each in inner for part in _parts(each)]
     return [array.cast(pa.float32()) if pa.types.is_float16(array.type) else array]
 
 
-def _pairs(codes: Any, column: Any, distinct: Any) -> tuple[Any, Any]:
+def _pairs(codes: npt.NDArray[np.int64], column: pa.Array, distinct: pa.Array) -> tuple[Any, Any]:
     positions = pc.index_in(column, distinct)
     valid = positions.is_valid().to_numpy(zero_copy_only=False) & column.is_valid().to_numpy(zero_copy_only=False)
     filled = pc.fill_null(positions, 0).to_numpy(zero_copy_only=False).astype(np.int64)
     return codes.astype(np.int64) * (len(distinct) + 1) + filled, valid
 
 
-def _refuse_doubles(keys: Any, codes: Any, whole: Any) -> None:
+def _refuse_doubles(keys: pa.Table, codes: npt.NDArray[np.int64], whole: npt.NDArray[np.bool_]) -> None:
     found, counts = np.unique(codes[whole], return_counts=True)
     if (counts > 1).any():
         at = int(np.flatnonzero(whole & (codes == found[counts > 1][0]))[0])

@@ -12,6 +12,7 @@ import pyarrow as pa
 from lancepart.commit.upsert_keys import KeyIndex, check_types
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError, TableSchemaValidationError
 from lancepart.layout.leaves import Leaf
+from lancepart.model.aliases import RowSource
 from lancepart.model.predicate import And, In, Predicate
 from lancepart.model.values import decoded
 from lancepart.read import leaf as reading
@@ -33,7 +34,7 @@ class Matches:
     kept: Any
 
 
-def check_key(schema: Any, on: Sequence[str]) -> None:
+def check_key(schema: pa.Schema, on: Sequence[str]) -> None:
     """Refuse a key that is no list of columns of the table, each once and of values that can be compared."""
     if isinstance(on, str) or not on:
         raise InvalidInputError("on is a list of the columns that make the key")
@@ -55,7 +56,7 @@ def require_key(on: Sequence[str], unnamed: Collection[str]) -> None:
         )
 
 
-def gathered(data: Any, schema: Any, on: Sequence[str]) -> Rows | None:
+def gathered(data: RowSource, schema: pa.Schema, on: Sequence[str]) -> Rows | None:
     """All rows of an upsert, each with its key; None if there are none."""
     chunks = list(partial_batches(data, schema))
     names = {name for chunk in chunks for name in chunk.unnamed}
@@ -97,7 +98,7 @@ def find(
     )
 
 
-def completed(rows: Rows, matches: Matches, on: Sequence[str]) -> Any:
+def completed(rows: Rows, matches: Matches, on: Sequence[str]) -> pa.Table:
     """Rows that have of the table's own what they do not name, and NULL in it if they are new."""
     if not rows.unnamed:
         refuse_nulls(rows.table)
@@ -136,7 +137,7 @@ def _refuse_incomplete(rows: Rows, field: Any, lacking: Any, on: Sequence[str]) 
         )
 
 
-def key_filter(rows: Any, on: Sequence[str]) -> Predicate | None:
+def key_filter(rows: pa.Table, on: Sequence[str]) -> Predicate | None:
     """What the keys imply for where they can stand, as far as they can be listed."""
     tests: list[Predicate] = []
     for name in on:

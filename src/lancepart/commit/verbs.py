@@ -20,6 +20,7 @@ from lancepart.errors import (
     TableSchemaValidationError,
     reraise_interrupt,
 )
+from lancepart.model.aliases import RowSource
 from lancepart.model.filtering import matching_rows
 from lancepart.model.parse import parse
 from lancepart.model.predicate import Predicate
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from lancepart.commit.transaction import Transaction
 
 
-def append(transaction: Transaction, data: Any) -> int:
+def append(transaction: Transaction, data: RowSource) -> int:
     """Add rows to the partitions that they belong to; how many there were."""
     count = 0
     for chunk in batches(data, transaction.metadata.plain_schema):
@@ -59,7 +60,7 @@ def filter_of(transaction: Transaction, where: str | None) -> Predicate | None:
     return None if where is None else written_filter(where, transaction.metadata.plain_schema)
 
 
-def written_filter(where: str, schema: Any) -> Predicate:
+def written_filter(where: str, schema: pa.Schema) -> Predicate:
     """A filter as a tree; nothing at all is not taken to mean all rows."""
     if not isinstance(where, str):
         raise InvalidInputError(f"the filter is {where!r}: give SQL as text, and 'true' to mean all rows")
@@ -68,7 +69,7 @@ def written_filter(where: str, schema: Any) -> Predicate:
     return parse(where, schema)
 
 
-def overwrite(transaction: Transaction, data: Any, where: str | None) -> None:
+def overwrite(transaction: Transaction, data: RowSource, where: str | None) -> None:
     """Replace exactly the partitions that the data touches, or exactly the rows that a filter matches."""
     if where is not None:
         _replace_where(transaction, data, where)
@@ -114,7 +115,7 @@ def _clear_rows(transaction: Transaction, item: Any, keys: Set[tuple[str, ...]])
         transaction.work_on(item).delete(addresses)
 
 
-def _replace_where(transaction: Transaction, data: Any, where: str) -> None:
+def _replace_where(transaction: Transaction, data: RowSource, where: str) -> None:
     predicate = filter_of(transaction, where)
     assert predicate is not None
     found = batches(data, transaction.metadata.plain_schema)
@@ -125,7 +126,7 @@ def _replace_where(transaction: Transaction, data: Any, where: str) -> None:
         add(transaction, list(route(kept, transaction.metadata.schema, transaction.spec)))
 
 
-def matching(chunk: Any, predicate: Predicate, where: str) -> Any:
+def matching(chunk: pa.Table, predicate: Predicate, where: str) -> pa.Table:
     """Rows that all match what they replace; others are refused."""
     kept = sum(matching_rows(batch, predicate).num_rows for batch in chunk.to_batches())
     if kept != chunk.num_rows:
@@ -154,7 +155,7 @@ def update(transaction: Transaction, values: Mapping[str, str], where: str | Non
         add(transaction, parts)
 
 
-def check_values(values: Mapping[str, str], schema: Any) -> None:
+def check_values(values: Mapping[str, str], schema: pa.Schema) -> None:
     """Refuse columns that are not there, and values that are not SQL."""
     if not isinstance(values, Mapping) or not values:
         raise InvalidInputError("update needs at least one column to set: give a dict of SQL expressions by column")
@@ -169,7 +170,7 @@ def check_values(values: Mapping[str, str], schema: Any) -> None:
             raise InvalidInputError(f"column {name!r} is to be set to {value!r}: give SQL as text, such as 'n + 1'")
 
 
-def set_columns(rows: Any, values: Mapping[str, str], schema: Any) -> Any:
+def set_columns(rows: pa.Table, values: Mapping[str, str], schema: pa.Schema) -> pa.Table:
     """Rows with some columns computed anew, by DataFusion."""
     context = SessionContext()
     context.register_record_batches("rows", [rows.to_batches()])
@@ -189,7 +190,7 @@ def set_columns(rows: Any, values: Mapping[str, str], schema: Any) -> Any:
     return found_rows
 
 
-def _cast(array: Any, field: Any) -> Any:
+def _cast(array: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     try:
         return pc.cast(array, field.type)
     except pa.ArrowException as error:
@@ -200,7 +201,7 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def upsert(transaction: Transaction, data: Any, on: Sequence[str]) -> None:
+def upsert(transaction: Transaction, data: RowSource, on: Sequence[str]) -> None:
     """Replace the rows that have a key of the data's, in the columns that it names, and add its other rows."""
     schema = transaction.metadata.plain_schema
     upserts.check_key(schema, on)
@@ -213,7 +214,7 @@ def upsert(transaction: Transaction, data: Any, on: Sequence[str]) -> None:
     guard_keys([*works, *add(transaction, parts)], on, index)
 
 
-def find_keys(transaction: Transaction, keys: Any, *, keep: Sequence[str] = ()) -> tuple[KeyIndex, Matches]:
+def find_keys(transaction: Transaction, keys: pa.Table, *, keep: Sequence[str] = ()) -> tuple[KeyIndex, Matches]:
     """Find the rows that have one of some keys, which must not repeat, and read the columns of theirs to keep."""
     on = keys.schema.names
     index = KeyIndex.of(keys)
@@ -246,6 +247,6 @@ def _key_decides_partition(transaction: Transaction, on: Sequence[str]) -> bool:
     return names <= set(on)
 
 
-def _sources(transaction: Transaction) -> list[Any]:
+def _sources(transaction: Transaction) -> list[pa.Field]:
     columns = transaction.metadata.owners
     return [columns[number] for field in transaction.spec.fields for number in field.source_ids if number in columns]

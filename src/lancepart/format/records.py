@@ -7,16 +7,15 @@ and gets the prefix when its row is next written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.format.names import OWN, READ_VERSION, TABLE, TABLE_VERSION, split_version_id, version_id
 from lancepart.format.rows import Row, dump_metadata
+from lancepart.model.aliases import JsonMapping, JsonObject, Value
 
 NUMBER, VERSION = f"{OWN}n", f"{OWN}version"
 ROWS, BYTES, FRAGMENTS = f"{OWN}rows", f"{OWN}bytes", f"{OWN}fragments"
@@ -68,11 +67,11 @@ class LeafRecord:
     object_id: str
     location: str | None
     read_version: int | None = None
-    values: Mapping[str, Any] = field(default_factory=dict)
+    values: JsonMapping = field(default_factory=dict)
     number: int = 0
     measured: int | None = None
     stats: Stats | None = None
-    others: Mapping[str, Any] = field(default_factory=dict)
+    others: JsonMapping = field(default_factory=dict)
     created_at: datetime | None = None
 
     @classmethod
@@ -104,14 +103,14 @@ class LeafRecord:
             columns={**self.values, **pointer},
         )
 
-    def to_metadata(self) -> dict[str, Any]:
+    def to_metadata(self) -> JsonObject:
         """The row's metadata: our own entries first and always in one order, so that ``told_rows`` finds them."""
         mine = {NUMBER: self.number} if self.number else {}
         if self.stats is not None and self.read_version is not None:
             mine |= {VERSION: self.read_version, **_stats_told(self.stats)}
         return {**mine, **self.others}
 
-    def to_values(self) -> dict[str, Any]:
+    def to_values(self) -> JsonObject:
         """New values of the row's columns, for one that exists already."""
         return {READ_VERSION.name: self.read_version, "metadata": dump_metadata(self.to_metadata())}
 
@@ -133,7 +132,7 @@ class VersionRecord:
     moved: tuple[tuple[int, int], ...] = ()
     location: str | None = None
     stats: Stats | None = None
-    others: Mapping[str, Any] = field(default_factory=dict)
+    others: JsonMapping = field(default_factory=dict)
     created_at: datetime | None = None
 
     @property
@@ -172,7 +171,7 @@ class VersionRecord:
     def to_row(self) -> Row:
         """The row to insert."""
         counts = {ADDED: self.added, DELETED: self.deleted, CHANGE: self.change}
-        mine: dict[str, Any] = {
+        mine: JsonObject = {
             **({} if self.signature is None else self.signature.to_metadata()),
             **{key: value for key, value in counts.items() if value is not None},
             **({MOVED: [list(pair) for pair in self.moved]} if self.moved else {}),
@@ -196,7 +195,7 @@ class KeyRecord:
     key: str
     sequence: int
     signature: Signature | None
-    others: Mapping[str, Any] = field(default_factory=dict)
+    others: JsonMapping = field(default_factory=dict)
     created_at: datetime | None = None
 
     @classmethod
@@ -224,7 +223,7 @@ class KeyRecord:
         )
 
 
-def leaf_facts(metadata: Mapping[str, Any]) -> tuple[int, int | None, Stats | None]:
+def leaf_facts(metadata: JsonMapping) -> tuple[int, int | None, Stats | None]:
     """Of a leaf's row its number, the version that its statistics are of, and these; there may be a million rows.
 
     >>> leaf_facts({"n": "abc"}), leaf_facts({"lancepart.n": 2})
@@ -234,7 +233,7 @@ def leaf_facts(metadata: Mapping[str, Any]) -> tuple[int, int | None, Stats | No
     return mine.get(NUMBER, 0), mine.get(VERSION), _stats(mine)
 
 
-def told_rows(texts: Any, versions: Any) -> Any | None:
+def told_rows(texts: pa.Array, versions: pa.Array) -> pa.Array | None:
     """How many rows each of many leaves has, from their rows' metadata and ``read_version``.
 
     None unless all of them tell it, in our own spelling, of that very version.
@@ -246,7 +245,7 @@ def told_rows(texts: Any, versions: Any) -> Any | None:
     return counted if not len(texts) or pc.all(pc.fill_null(same, fill_value=False)).as_py() else None
 
 
-def _own(metadata: Mapping[str, Any], group: tuple[str, ...]) -> Mapping[str, Any]:
+def _own(metadata: JsonMapping, group: tuple[str, ...]) -> JsonMapping:
     """Our own entries of a row's metadata, under their full names; those of a wrong type count as none."""
     if not metadata:
         return metadata
@@ -257,15 +256,15 @@ def _own(metadata: Mapping[str, Any], group: tuple[str, ...]) -> Mapping[str, An
     return {}
 
 
-def _is_bare(metadata: Mapping[str, Any], group: tuple[str, ...]) -> bool:
+def _is_bare(metadata: JsonMapping, group: tuple[str, ...]) -> bool:
     return all(_BARE[key] in metadata and _is_valid(key, metadata[_BARE[key]]) for key in group)
 
 
-def _is_valid(key: str, value: Any) -> bool:
+def _is_valid(key: str, value: Value) -> bool:
     return type(value) is str if key in _TEXTS else type(value) is int and value >= 0
 
 
-def _others(metadata: Mapping[str, Any], group: tuple[str, ...], *more: str) -> dict[str, Any]:
+def _others(metadata: JsonMapping, group: tuple[str, ...], *more: str) -> JsonObject:
     """What is not ours in a row's metadata, or not of this group."""
     mine = {*group, VERSION, *more}
     if group[0] not in metadata and _is_bare(metadata, group):
@@ -273,7 +272,7 @@ def _others(metadata: Mapping[str, Any], group: tuple[str, ...], *more: str) -> 
     return {key: value for key, value in metadata.items() if key not in mine}
 
 
-def _stats(mine: Mapping[str, Any]) -> Stats | None:
+def _stats(mine: JsonMapping) -> Stats | None:
     if ROWS in mine and BYTES in mine and FRAGMENTS in mine:
         return Stats(rows=mine[ROWS], bytes=mine[BYTES], fragments=mine[FRAGMENTS])
     return None
@@ -289,17 +288,17 @@ def signature_of(row: Row) -> Signature | None:
     return _signature(_own(metadata, _OF_VERSION) or _own(metadata, _OF_KEY))
 
 
-def _signature(mine: Mapping[str, Any]) -> Signature | None:
+def _signature(mine: JsonMapping) -> Signature | None:
     if TRANSACTION in mine and OPERATION in mine and BY in mine:
         return Signature(transaction=mine[TRANSACTION], operation=mine[OPERATION], by=mine[BY])
     return None
 
 
-def _text(value: Any) -> str | None:
+def _text(value: Value) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _pairs(value: Any) -> tuple[tuple[int, int], ...]:
+def _pairs(value: Value) -> tuple[tuple[int, int], ...]:
     if not isinstance(value, list):
         return ()
     pairs = [pair for pair in value if isinstance(pair, list) and len(pair) == 2]

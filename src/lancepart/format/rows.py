@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidTableStateError
 from lancepart.format.names import TABLE
+from lancepart.model.aliases import JsonMapping, JsonObject
 
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 PRIMARY_KEY_POSITION = "lance-schema:unenforced-primary-key:position"
@@ -37,15 +37,15 @@ class Row:
     object_id: str
     object_type: str
     location: str | None = None
-    metadata: Mapping[str, Any] | None = None
+    metadata: JsonMapping | None = None
     base_objects: tuple[str, ...] | None = None
     created_at: datetime | None = None
-    columns: Mapping[str, Any] = field(default_factory=dict)
+    columns: JsonMapping = field(default_factory=dict)
 
     @classmethod
-    def read(cls, values: Mapping[str, Any]) -> Row:
+    def read(cls, values: JsonMapping) -> Row:
         """Make a row of what a scan gave."""
-        own: dict[str, Any] = {name: values.get(name) for name in SCHEMA.names}
+        own: JsonObject = {name: values.get(name) for name in SCHEMA.names}
         bases = own["base_objects"]
         return cls(
             object_id=own["object_id"],
@@ -92,7 +92,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
         return [value if value.is_valid else None for value in column]
 
 
-def parse_metadata(object_id: str, text: str | None) -> dict[str, Any] | None:
+def parse_metadata(object_id: str, text: str | None) -> JsonObject | None:
     """Read a metadata column.
 
     >>> parse_metadata("ns", '{"owner": "data"}')
@@ -109,7 +109,7 @@ def parse_metadata(object_id: str, text: str | None) -> dict[str, Any] | None:
     return value
 
 
-def dump_metadata(value: Mapping[str, Any]) -> str:
+def dump_metadata(value: JsonMapping) -> str:
     """Spell a metadata column, the same for the same content."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 

@@ -21,7 +21,7 @@ _BLOB_MARK = b"lance-encoding:blob"
 _RESERVED = {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
 
 
-def leaf_schema(schema: Any) -> Any:
+def leaf_schema(schema: Any) -> pa.Schema:
     """The schema to give a new leaf: each field carries its id under a key that Lance keeps."""
     taken: set[str] = set()
     fields = []
@@ -32,7 +32,7 @@ def leaf_schema(schema: Any) -> Any:
     return pa.schema(fields)
 
 
-def _for_leaf(field: Any) -> Any:
+def _for_leaf(field: pa.Field) -> pa.Field:
     """A field under its id; a comment stays with the table, where it can change."""
     own = (FIELD_ID.encode(), COMMENT.encode())
     kept = {key: value for key, value in (field.metadata or {}).items() if key not in own}
@@ -42,13 +42,13 @@ def _for_leaf(field: Any) -> Any:
     return pa.field(field.name, map_children(field.type, _for_leaf), field.nullable, kept or None)
 
 
-def leaf_field_id(field: Any) -> int | None:
+def leaf_field_id(field: pa.Field) -> int | None:
     """The id that a leaf's field carries, if lancepart wrote it."""
     text = (field.metadata or {}).get(LEAF_ID.encode())
     return int(text) if text is not None and text.isdigit() else None
 
 
-def bare(arrow_type: Any) -> Any:
+def bare(arrow_type: pa.DataType) -> pa.DataType:
     """A type without what Lance does not keep of it, for comparing.
 
     That is the metadata of nested fields, a dictionary's order, and that a fixed-size list has no null inside.
@@ -59,18 +59,18 @@ def bare(arrow_type: Any) -> Any:
     return map_children(arrow_type, lambda field: pa.field(field.name, bare(field.type), loose or field.nullable))
 
 
-def is_blob(arrow_type: Any) -> bool:
+def is_blob(arrow_type: pa.DataType) -> bool:
     """Whether a type is Lance's own for blobs."""
     return isinstance(arrow_type, pa.BaseExtensionType) and arrow_type.extension_name == BLOB_TYPE
 
 
-def stores(leaf_type: Any, field: Any) -> bool:
+def stores(leaf_type: pa.DataType, field: pa.Field) -> bool:
     """Whether a leaf's type is how Lance stores a column; bytes that are marked as blobs get a type of their own."""
     marked = is_blob(field.type) or (field.metadata or {}).get(_BLOB_MARK) == b"true"
     return bare(leaf_type) == bare(field.type) or (is_blob(leaf_type) and marked)
 
 
-def converted(array: Any, wanted: Any) -> Any:
+def converted(array: pa.Array | pa.ChunkedArray, wanted: pa.DataType) -> pa.Array | pa.ChunkedArray:
     """An array in another type; a blob is read as its bytes, and made of them."""
     if array.type == wanted:
         return array
@@ -84,7 +84,7 @@ def converted(array: Any, wanted: Any) -> Any:
     return pa.ExtensionArray.from_storage(wanted, storage)
 
 
-def to_table_columns(batch: Any, schema: Any, matching: Matching) -> Any:
+def to_table_columns(batch: pa.RecordBatch, schema: Any, matching: Matching) -> pa.RecordBatch:
     """A leaf's batch as the table shows it: renamed, widened, and NULL for columns that the leaf does not have."""
     if not len(schema):
         return batch.select([])
@@ -102,7 +102,7 @@ def to_table_columns(batch: Any, schema: Any, matching: Matching) -> Any:
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([without_ids(field) for field in schema]))
 
 
-def constant(value: Any, wanted: Any, count: int) -> Any:
+def constant(value: pa.Scalar | None, wanted: pa.DataType, count: int) -> pa.Array:
     """One value as a column of its own; None is NULL."""
     if value is None or not value.is_valid:
         return pa.nulls(count, wanted)
@@ -122,7 +122,7 @@ def physical_name(wanted: str, number: int, taken: set[str]) -> str:
     return name
 
 
-def to_leaf_columns(rows: Any, schema: Any, leaf: Any, matching: Matching) -> Any:
+def to_leaf_columns(rows: pa.Table, schema: pa.Schema, leaf: pa.Schema, matching: Matching) -> pa.Table:
     """Rows of the table as an existing leaf stores them; columns removed from the table are NULL."""
     by_name = {name: number for number, name in matching.names.items()}
     positions = {field_id(field): index for index, field in enumerate(schema)}

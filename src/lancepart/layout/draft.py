@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+
 from lancepart.errors import InvalidTableStateError, UnsupportedOperationError
 from lancepart.format.names import READ_BRANCH, READ_TAG, READ_VERSION, TABLE
 from lancepart.layout import leaves
@@ -16,7 +18,7 @@ from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import MissingError
 
 
-def draft_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
+def draft_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: pa.Table, metadata: TableMetadata) -> tuple[Leaf, ...]:
     """Rows of leaves as values.
 
     Where a row names nothing, and the manifest has the columns at all, the latest version is looked up now, so that
@@ -29,7 +31,7 @@ def draft_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: T
     return tuple(_pointed(snapshot, leaf, *what) for leaf, *what in zip(plain, *pointers, strict=True))
 
 
-def _column(rows: Any, name: str) -> list[Any]:
+def _column(rows: pa.Table, name: str) -> list[Any]:
     found: list[Any] = rows.column(name).to_pylist() if name in rows.schema.names else [None] * rows.num_rows
     return found
 

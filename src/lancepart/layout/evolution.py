@@ -20,7 +20,6 @@ from lancepart.model.schema import (
 )
 from lancepart.model.spec import PartitionField
 from lancepart.model.suggest import near
-from lancepart.model.transforms import Identity, Truncate
 
 
 def add_column(metadata: TableMetadata, field: pa.Field) -> TableMetadata:
@@ -90,7 +89,7 @@ def comment_column(metadata: TableMetadata, name: str, comment: str | None) -> T
     return metadata.changed(schema=metadata.schema.set(index, field.with_metadata(annotations)))
 
 
-def widens(given: Any, wanted: Any) -> bool:
+def widens(given: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether a type may become another: every value it has is one there too, of the same kind.
 
     >>> widens(pa.int32(), pa.int64()), widens(pa.float32(), pa.float64()), widens(pa.int64(), pa.int32())
@@ -117,8 +116,8 @@ def _remembering(metadata: TableMetadata, index: int) -> tuple[tuple[int, tuple[
     return tuple(sorted(past.items()))
 
 
-def _widened(field: PartitionField, number: int | None, wanted: Any) -> PartitionField:
-    holds_value = isinstance(field.transform, (Identity, Truncate))
+def _widened(field: PartitionField, number: int | None, wanted: pa.DataType) -> PartitionField:
+    holds_value = field.transform is not None and field.transform.keeps_type
     if holds_value and field.source_ids == (number,):
         return replace(field, result_type=wanted)
     return field

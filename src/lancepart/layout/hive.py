@@ -13,11 +13,12 @@ import pyarrow as pa
 from lancepart.errors import InvalidInputError, InvalidTableStateError, LanceNamespaceError
 from lancepart.layout.metadata import HIVE, WEAK, TableMetadata, as_stored, without_ids
 from lancepart.model import hive_path
+from lancepart.model.aliases import JsonObject
 from lancepart.model.arrow_json import dump_schema, parse_schema
-from lancepart.model.hive_functions import FloorBucket, FloorTruncate, Hash, Unknown
 from lancepart.model.schema import assign_field_ids, check_column_names, field_id, max_field_id
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.transforms import Bucket, Day, Hour, Identity, Month, Transform, Truncate, Year
+from lancepart.model.transforms.hive import FloorBucket, FloorTruncate, Hash, Unknown
 from lancepart.model.values import logical_type
 
 PREFIX = "lance.partitioning."
@@ -75,9 +76,9 @@ class HiveColumn:
         }
         return known[self.function]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The object that stands in ``partition_columns``."""
-        spelled: dict[str, Any] = {"name": self.name, "function": self.function}
+        spelled: JsonObject = {"name": self.name, "function": self.function}
         if self.number is not None:
             spelled["properties"] = {_PARAMETERS[self.function]: str(self.number)}
         return spelled
@@ -100,7 +101,7 @@ class HiveColumn:
             )
         return cls(name=given["name"], function=function, number=number)
 
-    def check(self, kind: Any) -> None:
+    def check(self, kind: pa.DataType) -> None:
         """Refuse a column whose type the function is not defined for."""
         plain, types = logical_type(kind), pa.types
         fits = {
@@ -126,7 +127,7 @@ def is_hive(properties: Mapping[str, str]) -> bool:
     return properties.get(IS_PARTITIONED) == "true"
 
 
-def to_properties(schema: Any, columns: Sequence[HiveColumn]) -> dict[str, str]:
+def to_properties(schema: pa.Schema, columns: Sequence[HiveColumn]) -> dict[str, str]:
     """The three properties."""
     plain = pa.schema([without_ids(field) for field in schema], metadata=schema.metadata)
     listed = json.dumps([column.to_json() for column in columns], separators=(",", ":"), ensure_ascii=False)
@@ -148,7 +149,7 @@ def from_properties(properties: Mapping[str, str]) -> tuple[Any, tuple[HiveColum
     return schema, _checked(COLUMNS, properties, read)
 
 
-def _stored(schema: Any) -> Any:
+def _stored(schema: pa.Schema) -> pa.Schema:
     return pa.schema([without_ids(as_stored(field)) for field in schema], metadata=schema.metadata)
 
 
@@ -161,7 +162,7 @@ def _checked(key: str, properties: Mapping[str, str], read: Any) -> Any:
         raise InvalidTableStateError(f"property {key!r} is not valid: {error}") from None
 
 
-def check(schema: Any, columns: Sequence[HiveColumn]) -> None:
+def check(schema: pa.Schema, columns: Sequence[HiveColumn]) -> None:
     """Insist that the columns exist, that their functions fit, that names differ, and that a leaf has a column left."""
     check_column_names(schema)
     if not columns:
@@ -179,7 +180,7 @@ def check(schema: Any, columns: Sequence[HiveColumn]) -> None:
         raise InvalidInputError("every column would stand in the path alone: keep at least one for the leaves")
 
 
-def as_metadata(schema: Any, columns: Sequence[HiveColumn]) -> TableMetadata:
+def as_metadata(schema: pa.Schema, columns: Sequence[HiveColumn]) -> TableMetadata:
     """The definition as all layouts have it: one spec, whose fields are called as the path calls them."""
     fields = []
     for column in columns:
@@ -213,7 +214,7 @@ def function_of(field: PartitionField) -> str:
     return "unknown" if field.transform is None or isinstance(field.transform, Unknown) else field.transform.name
 
 
-def column_of(field: PartitionField, schema: Any) -> HiveColumn:
+def column_of(field: PartitionField, schema: pa.Schema) -> HiveColumn:
     """A partition field as a level of a Hive-style table, where there is such a function."""
     (source,) = field.sources(schema) if len(field.source_ids) == 1 else (None,)
     function = None if field.transform is None else field.transform.name
@@ -227,7 +228,7 @@ def column_of(field: PartitionField, schema: Any) -> HiveColumn:
     return HiveColumn(name=source.name, function=str(function), number=number)
 
 
-def stored_schema(metadata: TableMetadata) -> Any:
+def stored_schema(metadata: TableMetadata) -> pa.Schema:
     """The columns that leaves hold: all but those that the path holds exactly."""
     in_path = path_ids(metadata)
     return pa.schema([field for field in metadata.schema if field_id(field) not in in_path])

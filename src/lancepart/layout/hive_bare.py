@@ -11,10 +11,10 @@ from lancepart.errors import InvalidTableStateError, LanceNamespaceError
 from lancepart.layout import hive
 from lancepart.layout.metadata import HIVE, WEAK, TableMetadata
 from lancepart.model import hive_path
-from lancepart.model.hive_functions import Unknown
 from lancepart.model.schema import assign_field_ids, field_id, max_field_id
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.transforms import Identity, Transform
+from lancepart.model.transforms.hive import Unknown
 from lancepart.model.values import logical_type
 from lancepart.storage import leaf_data
 from lancepart.storage.root import Root

@@ -17,10 +17,11 @@ from lancepart.layout.hive_bare import inferred
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model import hive_path
-from lancepart.model.hive_functions import FloorBucket, Hash, Unknown
+from lancepart.model.aliases import JsonObject
 from lancepart.model.ids import object_id
 from lancepart.model.partition_keys import value_keys, value_texts
 from lancepart.model.spec import PartitionField
+from lancepart.model.transforms.hive import FloorBucket, Hash, Unknown
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.manifest_rows import TABLE, Row
@@ -141,7 +142,7 @@ def is_bare_tree(root: Root, namespace: Sequence[str]) -> bool:
 
 def _tree(metadata: TableMetadata, keys: tuple[str, ...], found: list[Found], prefix: str) -> Tree:
     rows = [_values(path, keys) for path, _ in found]
-    columns: dict[str, Any] = {
+    columns: JsonObject = {
         "object_id": pa.array([f"{prefix}${path}" if prefix else path for path, _ in found], _TEXT),
         "location": pa.array([location for _, location in found], _TEXT),
     }
@@ -179,7 +180,7 @@ def _typed(texts: list[str | None], field: PartitionField, key: str) -> tuple[An
     return values, field
 
 
-def tree_leaves(tree: Tree, rows: Any) -> tuple[Leaf, ...]:
+def tree_leaves(tree: Tree, rows: pa.Table) -> tuple[Leaf, ...]:
     """Rows of discovered leaves as values, each with the columns that its path holds."""
     fields = tree.metadata.spec.fields
     columns = [rows.column(partition_column(field.field_id)).combine_chunks() for field in fields]

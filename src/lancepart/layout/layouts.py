@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from lancepart.errors import InvalidTableStateError, UnsupportedOperationError
 from lancepart.format.names import READ_VERSION, partition_column
 from lancepart.layout import leaves
@@ -55,11 +57,15 @@ class ManifestLayout:
         metadata = read_metadata(snapshot.properties, has_read_version=has_read_version, root=snapshot.root.uri)
         return _with_columns(metadata, snapshot.schema)
 
-    def candidates(self, snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False) -> Any:
+    def candidates(
+        self, snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False
+    ) -> pa.Table:
         """A query of the manifest."""
         return leaves.candidates(snapshot, spec, where, whole=whole)
 
-    def leaves(self, snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
+    def leaves(
+        self, snapshot: Snapshot, spec: PartitionSpec, rows: pa.Table, metadata: TableMetadata
+    ) -> tuple[Leaf, ...]:
         """At the versions that ``table_version`` rows name."""
         return leaves.manifest_leaves(snapshot, spec, rows, metadata)
 
@@ -76,7 +82,7 @@ class ManifestLayout:
             )
 
 
-def _with_columns(metadata: TableMetadata, manifest: Any) -> TableMetadata:
+def _with_columns(metadata: TableMetadata, manifest: pa.Schema) -> TableMetadata:
     """A definition with fields doubted whose columns of the manifest do not keep what is declared; all must exist."""
     doubted = set()
     for name, field in metadata.partition_fields.items():
@@ -105,7 +111,9 @@ class DraftLayout(ManifestLayout):
 
     name: str = DRAFT
 
-    def leaves(self, snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
+    def leaves(
+        self, snapshot: Snapshot, spec: PartitionSpec, rows: pa.Table, metadata: TableMetadata
+    ) -> tuple[Leaf, ...]:
         """At what ``read_version``, ``read_branch`` and ``read_tag`` say."""
         return draft_leaves(snapshot, spec, rows, metadata)
 
@@ -125,11 +133,15 @@ class HiveLayout:
         """From the namespace's properties, or from the tree itself."""
         return _tree(snapshot).tree.metadata
 
-    def candidates(self, snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False) -> Any:
+    def candidates(
+        self, snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False
+    ) -> pa.Table:
         """All leaves: what a filter leaves of them is told from their values."""
         return _tree(snapshot).tree.leaves
 
-    def leaves(self, snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
+    def leaves(
+        self, snapshot: Snapshot, spec: PartitionSpec, rows: pa.Table, metadata: TableMetadata
+    ) -> tuple[Leaf, ...]:
         """At their latest versions."""
         return tree_leaves(_tree(snapshot).tree, rows)
 
@@ -154,12 +166,12 @@ def layout_of(snapshot: Snapshot) -> Layout:
     return LAYOUTS[DRAFT if is_draft(snapshot.properties) else MANIFEST]
 
 
-def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False) -> Any:
+def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False) -> pa.Table:
     """Rows of leaves, whichever layout the table has; ``whole`` ones if a commit will need them."""
     return layout_of(snapshot).candidates(snapshot, spec, where, whole=whole)
 
 
-def as_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
+def as_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: pa.Table, metadata: TableMetadata) -> tuple[Leaf, ...]:
     """Rows of leaves as values, whichever layout the table has."""
     return LAYOUTS[metadata.layout].leaves(snapshot, spec, rows, metadata)
 

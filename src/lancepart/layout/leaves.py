@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.errors import InvalidTableStateError
@@ -22,6 +23,7 @@ from lancepart.format.records import Stats, leaf_facts, told_rows
 from lancepart.format.rows import parse_metadata
 from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.layout.versions import newer_versions, read_versions
+from lancepart.model.aliases import JsonMapping
 from lancepart.model.partition_keys import value_keys, value_texts
 from lancepart.model.quoting import quote_identifier
 from lancepart.model.spec import PartitionSpec
@@ -48,7 +50,7 @@ class Leaf:
     branch: str | None = None
 
 
-def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False) -> Any:
+def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False) -> pa.Table:
     """The rows of one spec version's leaves that a filter over partition columns leaves in.
 
     The version's prefix is kept out of the filter, so that an index on a partition column can answer it. ``whole``
@@ -66,7 +68,9 @@ def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, wh
     return found.filter(pc.and_(mine, depth))
 
 
-def manifest_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
+def manifest_leaves(
+    snapshot: Snapshot, spec: PartitionSpec, rows: pa.Table, metadata: TableMetadata
+) -> tuple[Leaf, ...]:
     """Rows of the current layout as leaves, each at the version that its ``table_version`` rows name."""
     facts = [leaf_facts(entry) for entry in _details(rows)]
     versions = read_versions(snapshot, rows, facts) if metadata.transactions == STRONG else {}
@@ -100,7 +104,7 @@ def manifest_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata
     return tuple(leaves)
 
 
-def _details(rows: Any) -> list[Mapping[str, Any]]:
+def _details(rows: pa.Table) -> list[JsonMapping]:
     """What the rows of leaves say in their metadata, read in one go: there may be a million of them."""
     texts = rows.column("metadata").to_pylist()
     try:
@@ -113,13 +117,13 @@ def _details(rows: Any) -> list[Mapping[str, Any]]:
     return [parse_metadata(key, text) or {} for key, text in zip(ids, texts, strict=True)]
 
 
-def is_current(snapshot: Snapshot, rows: Any) -> bool:
+def is_current(snapshot: Snapshot, rows: pa.Table) -> bool:
     """Whether the rows of leaves speak of the newest version of each: no ``table_version`` row is ahead of them."""
     numbers = [leaf_facts(entry)[0] for entry in _details(rows)]
     return not newer_versions(snapshot, dict(zip(rows.column("object_id").to_pylist(), numbers, strict=True)))
 
 
-def total_rows(rows: Any) -> int | None:
+def total_rows(rows: pa.Table) -> int | None:
     """The sum of the rows that leaves' rows in the manifest tell of; ``None`` if one tells nothing."""
     if READ_VERSION.name not in rows.schema.names:
         return None

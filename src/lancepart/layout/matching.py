@@ -47,7 +47,7 @@ class Matching:
         return made
 
     @classmethod
-    def by_name(cls, leaf: Any, schema: Any, constants: Mapping[int, Any]) -> Matching:
+    def by_name(cls, leaf: pa.Schema, schema: pa.Schema, constants: Mapping[int, pa.Scalar | None]) -> Matching:
         """Match a leaf's columns by their names; what the path holds is never taken from the leaf."""
         kept = [field for field in schema if field_id(field) not in constants]
         wanted = zip((int(field_id(field) or 0) for field in kept), leaf_schema(kept).names, strict=True)
@@ -55,11 +55,11 @@ class Matching:
         types = {number: leaf.field(name).type for number, name in names.items()}
         return cls(names=names, types=types, constants=dict(constants))
 
-    def missing(self, schema: Any) -> list[Any]:
+    def missing(self, schema: pa.Schema) -> list[pa.Field]:
         """The columns that the leaf does not have."""
         return [field for field in schema if field_id(field) not in self.names]
 
-    def narrower(self, schema: Any) -> list[Any]:
+    def narrower(self, schema: pa.Schema) -> list[pa.Field]:
         """The columns whose values the leaf's own type does not hold, from before they were widened.
 
         A leaf may also be ahead: another writer knew of a widening that this schema does not have yet.
@@ -86,7 +86,7 @@ class Matching:
                 )
 
 
-def is_consistent(leaf_type: Any, field: Any) -> bool:
+def is_consistent(leaf_type: pa.DataType, field: pa.Field) -> bool:
     """Whether a leaf may have a column of the table in a type: the same, a narrower or wider one, or one encoded else.
 
     >>> is_consistent(pa.large_string(), pa.field("a", pa.string()))
@@ -102,7 +102,7 @@ def is_consistent(leaf_type: Any, field: Any) -> bool:
     return bool(_without_offsets(given) == _without_offsets(wanted))
 
 
-def _without_offsets(arrow_type: Any) -> Any:
+def _without_offsets(arrow_type: pa.DataType) -> pa.DataType:
     """A type with one kind of text, bytes and lists each."""
     kinds = pa.types
     if kinds.is_large_string(arrow_type) or kinds.is_string_view(arrow_type):
@@ -117,7 +117,7 @@ def _without_offsets(arrow_type: Any) -> Any:
     return bare(arrow_type)
 
 
-def _keyed(leaf: Any, name: str) -> dict[int, Any]:
+def _keyed(leaf: pa.Schema, name: str) -> dict[int, pa.Field]:
     """A leaf's columns by the ids of ours that they carry."""
     carried = [(number, field) for field in leaf if (number := leaf_field_id(field)) is not None]
     twice = [number for number, count in Counter(number for number, _ in carried).items() if count > 1]
@@ -137,7 +137,7 @@ class _Foreign:
     def __init__(
         self,
         metadata: TableMetadata,
-        taken: Mapping[int, Any],
+        taken: Mapping[int, pa.Field],
         unkeyed: Sequence[tuple[Any, int]],
         *,
         native: bool,
@@ -166,7 +166,7 @@ class _Foreign:
             return agreed | by_id
         raise self._unclear((unknown or list(by_id.values()))[0])
 
-    def _named(self, field: Any) -> Iterable[int]:
+    def _named(self, field: pa.Field) -> Iterable[int]:
         return self.ids.get(field.name, ())
 
     def _by_name(self, rest: Sequence[tuple[Any, int]], left: Iterable[int]) -> tuple[dict[int, str], list[str]]:

@@ -45,7 +45,7 @@ class TableMetadata:
     table was made by another client.
     """
 
-    schema: Any
+    schema: pa.Schema
     specs: tuple[PartitionSpec, ...]
     transactions: str
     salt: str
@@ -61,17 +61,17 @@ class TableMetadata:
         return self.specs[-1]
 
     @cached_property
-    def columns(self) -> dict[int, Any]:
+    def columns(self) -> dict[int, pa.Field]:
         """The columns by field id."""
         return {int(field_id(field) or 0): field for field in self.schema}
 
     @cached_property
-    def owners(self) -> dict[int, Any]:
+    def owners(self) -> dict[int, pa.Field]:
         """The columns by the id of any field in them, nested ones too."""
         return {number: field for field in self.schema for number in field_ids([field])}
 
     @cached_property
-    def plain_schema(self) -> Any:
+    def plain_schema(self) -> pa.Schema:
         """The schema as its user gave it, without field ids."""
         return pa.schema([without_ids(field) for field in self.schema], metadata=self.schema.metadata)
 
@@ -197,11 +197,11 @@ def requiring(properties: Mapping[str, str], feature: str) -> dict[str, str]:
     return {FORMAT: spelled, **({} if FORMAT in properties else {ORIGIN: FOREIGN})}
 
 
-def _schema(properties: Mapping[str, str]) -> Any:
+def _schema(properties: Mapping[str, str]) -> pa.Schema:
     if SCHEMA not in properties:
         raise InvalidTableStateError("the table has partition specs but no 'schema' property")
 
-    def read() -> Any:
+    def read() -> pa.Schema:
         schema = schema_from_json(properties[SCHEMA])
         require_field_ids(schema)
         return schema
@@ -226,7 +226,7 @@ def _spec_from_object(number: int, text: str) -> PartitionSpec:
     return PartitionSpec.from_json(text)
 
 
-def _with_transforms(spec: PartitionSpec, schema: Any) -> PartitionSpec:
+def _with_transforms(spec: PartitionSpec, schema: pa.Schema) -> PartitionSpec:
     """A spec of the draft with the transforms that its expressions are, so that ranges prune by them too."""
     fields = [
         draft.recognised(field, [None if source is None else source.type for source in field.sources(schema)])
@@ -259,13 +259,13 @@ def _past(properties: Mapping[str, str]) -> tuple[tuple[int, tuple[str, ...]], .
         raise InvalidTableStateError(f"property {PAST_NAMES!r} is not understood: {spelled!r}") from None
 
 
-def without_ids(field: Any) -> Any:
+def without_ids(field: pa.Field) -> pa.Field:
     """A field without its id, nested ones too."""
     kept = {key: value for key, value in (field.metadata or {}).items() if key != FIELD_ID.encode()}
     return pa.field(field.name, map_children(field.type, without_ids), field.nullable, kept or None)
 
 
-def as_stored(field: Any) -> Any:
+def as_stored(field: pa.Field) -> pa.Field:
     """A field in the type that Lance gives back: views come back plain; what it does not store is refused."""
     kinds = pa.types
     if kinds.is_decimal32(field.type) or kinds.is_decimal64(field.type):
@@ -275,7 +275,7 @@ def as_stored(field: Any) -> Any:
     return field.with_type(map_children(field.type, as_stored))
 
 
-def map_children(arrow_type: Any, change: Any) -> Any:
+def map_children(arrow_type: pa.DataType, change: Any) -> pa.DataType:
     """A type with each of its nested fields changed."""
     if pa.types.is_struct(arrow_type):
         return pa.struct([change(arrow_type.field(i)) for i in range(arrow_type.num_fields)])

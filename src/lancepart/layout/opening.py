@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -77,7 +76,7 @@ def _require_namespace(root: Root, snapshot: Snapshot, path: Sequence[str]) -> N
         raise InvalidTableStateError(f"{object_id(path)!r} of {root.uri!r} is a {row.object_type}, not a namespace")
 
 
-def create_hive(root: Root, schema: Any, partition_by: Sequence[str | PartitionField]) -> TreeManifest:
+def create_hive(root: Root, schema: pa.Schema, partition_by: Sequence[str | PartitionField]) -> TreeManifest:
     """Make an empty Hive-style table; it exists from the one commit on that writes its properties."""
     if not isinstance(schema, pa.Schema):
         raise InvalidInputError(f"schema is a {type(schema).__name__}, not a pyarrow.Schema")
@@ -95,7 +94,7 @@ def create_hive(root: Root, schema: Any, partition_by: Sequence[str | PartitionF
     return manifest
 
 
-def _levels(partition_by: Sequence[str | PartitionField], schema: Any) -> list[HiveColumn]:
+def _levels(partition_by: Sequence[str | PartitionField], schema: pa.Schema) -> list[HiveColumn]:
     """The levels of a tree; those that spans of time have in common stand once."""
     levels: list[HiveColumn] = []
     spans: set[HiveColumn] = set()
@@ -109,7 +108,7 @@ def _levels(partition_by: Sequence[str | PartitionField], schema: Any) -> list[H
     return levels
 
 
-def _level(item: str | PartitionField, schema: Any) -> HiveColumn:
+def _level(item: str | PartitionField, schema: pa.Schema) -> HiveColumn:
     """One item of ``partition_by``: what all layouts know, ``hash(x)``, and the hour of a time."""
     if isinstance(item, str) and item not in schema.names:
         found = tokens(item)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +18,9 @@ _LOOKED_UP = 2_000
 _AT_ONCE = 64
 
 
-def read_versions(snapshot: Snapshot, rows: Any, facts: Sequence[Facts]) -> dict[str, tuple[int, int | None, bool]]:
+def read_versions(
+    snapshot: Snapshot, rows: pa.Table, facts: Sequence[Facts]
+) -> dict[str, tuple[int, int | None, bool]]:
     """For each leaf its newest number, the version that stands for, and whether the row's statistics are of that one.
 
     The highest ``table_version`` row is the truth; the table's own row says the same faster, unless another writer
@@ -85,7 +86,7 @@ def _rows_of(snapshot: Snapshot, numbers: Mapping[str, int]) -> Iterator[tuple[s
     yield from _pairs(found.filter(pc.invert(pc.is_in(found.column("object_id"), value_set=known))))
 
 
-def _pairs(found: Any) -> Iterator[tuple[str, int | None]]:
+def _pairs(found: pa.Table) -> Iterator[tuple[str, int | None]]:
     assert found is not None
     return zip(found.column("object_id").to_pylist(), found.column(READ_VERSION.name).to_pylist(), strict=True)
 

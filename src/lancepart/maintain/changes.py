@@ -63,7 +63,7 @@ class LeafChanges:
         """How many rows came and went."""
         return sum(step.added + step.deleted for step in self.steps)
 
-    def read(self, schema: Any, *, deletes: bool = True) -> Iterator[tuple[Step, str, Any]]:
+    def read(self, schema: pa.Schema, *, deletes: bool = True) -> Iterator[tuple[Step, str, Any]]:
         """The rows in the columns of a schema with field ids, each batch with its step and its kind."""
         for step in self.steps:
             for older, newer in step.moves:
@@ -262,7 +262,7 @@ def _ended(here: _Here, number: int, operation: str) -> Iterator[tuple[str, Step
 
 
 def _move(
-    leaf: LeafChanges, schema: Any, older: int | None, newer: int | None, deletes: bool
+    leaf: LeafChanges, schema: pa.Schema, older: int | None, newer: int | None, deletes: bool
 ) -> Iterator[tuple[str, Any]]:
     root, location = leaf.root, leaf.location
     if older == newer:
@@ -289,7 +289,7 @@ def _move(
         yield from _shown(leaf, before, leaf_data.rows_at(before, gone), schema, DELETE)
 
 
-def _shown(leaf: LeafChanges, handle: Any, batches: Any, schema: Any, kind: str) -> Iterator[tuple[str, Any]]:
+def _shown(leaf: LeafChanges, handle: Any, batches: Any, schema: pa.Schema, kind: str) -> Iterator[tuple[str, Any]]:
     matching = Matching.of(leaf_data.shape_of(handle), leaf.metadata, leaf.object_id)
     for batch in batches:
         yield kind, to_table_columns(batch, schema, matching)

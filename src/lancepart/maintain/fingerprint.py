@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.model.composite import murmur3_any
@@ -27,7 +28,7 @@ class Fingerprint:
         return Fingerprint(self.rows + other.rows, (self.checksum + other.checksum) & _MASK)
 
 
-def fingerprint(batches: Iterable[Any]) -> Fingerprint:
+def fingerprint(batches: Iterable[pa.RecordBatch]) -> Fingerprint:
     """Of all rows of some batches or tables."""
     total = Fingerprint()
     for batch in batches:
@@ -35,7 +36,7 @@ def fingerprint(batches: Iterable[Any]) -> Fingerprint:
     return total
 
 
-def _of_batch(batch: Any) -> Fingerprint:
+def _of_batch(batch: pa.RecordBatch | pa.Table) -> Fingerprint:
     if not batch.num_rows:
         return Fingerprint()
     sums = np.zeros(batch.num_rows, dtype=np.uint64)
@@ -47,6 +48,6 @@ def _of_batch(batch: Any) -> Fingerprint:
     return Fingerprint(batch.num_rows, int(_mixed(sums).sum(dtype=np.uint64)))
 
 
-def _mixed(words: Any) -> Any:
+def _mixed(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     words = (words ^ (words >> np.uint64(31))) * _NULL
     return words ^ (words >> np.uint64(29))

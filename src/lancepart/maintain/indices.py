@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lancepart.errors import ConcurrentModificationError, InvalidInputError
 from lancepart.format.names import INDICES
+from lancepart.model.aliases import JsonMapping
 from lancepart.model.values import logical_type
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.snapshot import Snapshot
@@ -20,19 +21,19 @@ _ALIASES = {"FTS": "INVERTED"}
 _TRIES = 20
 
 
-def _is_single(kind: Any) -> bool:
+def _is_single(kind: pa.DataType) -> bool:
     return not pa.types.is_nested(logical_type(kind)) and not pa.types.is_dictionary(kind)
 
 
-def _is_text(kind: Any) -> bool:
+def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _is_list(kind: Any) -> bool:
+def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
-def _is_vector(kind: Any) -> bool:
+def _is_vector(kind: pa.DataType) -> bool:
     stored = logical_type(kind)
     if not pa.types.is_fixed_size_list(stored):
         return False
@@ -71,9 +72,9 @@ class Index:
     name: str
     column: int
     kind: str
-    params: Mapping[str, Any] = field(default_factory=dict)
+    params: JsonMapping = field(default_factory=dict)
 
-    def check(self, data_type: Any) -> None:
+    def check(self, data_type: pa.DataType) -> None:
         """Refuse a kind that no filter or search could use on a column of a type, and what can't be written down."""
         wanted = {kind: what for kinds, what, _ in _KINDS for kind in kinds}
         if self.kind not in wanted:

@@ -16,6 +16,7 @@ from lancepart.format.records import VersionRecord, signature_of
 from lancepart.layout import create
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import STRONG, TableMetadata, is_draft
+from lancepart.model.aliases import JsonObject
 from lancepart.plan import planner
 from lancepart.storage import history, leaf_data, refs
 from lancepart.storage.history import VersionInfo
@@ -116,7 +117,7 @@ class Inspect:
         metadata, leaves = self._loaded()
         return pa.Table.from_pylist([self._partition(metadata, leaf) for leaf in leaves], schema=_PARTITIONS)
 
-    def _partition(self, metadata: TableMetadata, leaf: Leaf) -> dict[str, Any]:
+    def _partition(self, metadata: TableMetadata, leaf: Leaf) -> JsonObject:
         rows, size, fragments = self._size(leaf)
         return {**_named(metadata, leaf), "rows": rows, "bytes": size, "fragments": fragments}
 
@@ -193,8 +194,8 @@ class Inspect:
         ]
         return pa.Table.from_pylist(rows, schema=_SNAPSHOTS)
 
-    def _snapshot(self, before: VersionInfo | None, item: VersionInfo) -> dict[str, Any] | None:
-        shown: dict[str, Any] = {"version": item.version, "timestamp": item.timestamp}
+    def _snapshot(self, before: VersionInfo | None, item: VersionInfo) -> JsonObject | None:
+        shown: JsonObject = {"version": item.version, "timestamp": item.timestamp}
         if item.records:
             first = signature_of(item.records[0])
             found = [VersionRecord.from_row(row) for row in item.records if not is_key(row.object_id)]
@@ -296,7 +297,7 @@ class Inspect:
         )
 
 
-def _named(metadata: TableMetadata, leaf: Leaf) -> dict[str, Any]:
+def _named(metadata: TableMetadata, leaf: Leaf) -> JsonObject:
     """Which leaf it is, and where."""
     spec = metadata.spec_of(leaf.spec_id)
     assert spec is not None

@@ -224,7 +224,7 @@ def made(target: Root, metadata: TableMetadata, copies: Sequence[Copy], identifi
     return partitions
 
 
-def _values_to_text(values: Sequence[Any], spec: Any) -> str:
+def _values_to_text(values: Sequence[pa.Scalar], spec: Any) -> str:
     arrays = [pa.repeat(value, 1) for value in values]
     batch = pa.RecordBatch.from_arrays(arrays, names=[field.field_id for field in spec.fields])
     sink = pa.BufferOutputStream()
@@ -233,6 +233,6 @@ def _values_to_text(values: Sequence[Any], spec: Any) -> str:
     return base64.b64encode(sink.getvalue().to_pybytes()).decode()
 
 
-def _values_from_text(text: str) -> tuple[Any, ...]:
+def _values_from_text(text: str) -> tuple[pa.Scalar, ...]:
     table = pa.ipc.open_stream(base64.b64decode(text)).read_all()
     return tuple(column[0] for column in table.columns)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import uuid
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +23,7 @@ from lancepart.layout.metadata import (
 )
 from lancepart.maintain.elsewhere import over
 from lancepart.maintain.fingerprint import Fingerprint, fingerprint
+from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.plan import planner
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import LeafTask
@@ -132,7 +132,7 @@ def _stats(root: Root, leaf: Leaf) -> Stats:
     return Stats(rows=rows, bytes=size, fragments=fragments)
 
 
-def _pointer(leaf: Leaf, number: int, stats: Stats, others: Mapping[str, Any]) -> dict[str, Any]:
+def _pointer(leaf: Leaf, number: int, stats: Stats, others: JsonMapping) -> JsonObject:
     """What a leaf's row says, so that clients of the draft read the same: a branch is a table of its own."""
     record = LeafRecord(
         object_id=leaf.object_id,

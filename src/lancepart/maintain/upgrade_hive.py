@@ -30,11 +30,12 @@ from lancepart.maintain.fingerprint import Fingerprint
 from lancepart.maintain.upgrade_copy import Copy, Partition, copied, leaf_versions, made
 from lancepart.maintain.upgrade_draft import rows_of
 from lancepart.model import hive_path
+from lancepart.model.aliases import JsonObject
 from lancepart.model.hashing import hashable
-from lancepart.model.hive_functions import FloorBucket, FloorTruncate, Hash, Unknown
 from lancepart.model.ids import object_id
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.transforms import Bucket, Hour, Truncate
+from lancepart.model.transforms.hive import FloorBucket, FloorTruncate, Hash, Unknown
 from lancepart.storage import leaf_data
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
@@ -170,7 +171,7 @@ def _publish(
     target.transact(plan)
 
 
-def _pointer(row: Row) -> dict[str, Any]:
+def _pointer(row: Row) -> JsonObject:
     return {READ_VERSION.name: row.columns.get(READ_VERSION.name)}
 
 

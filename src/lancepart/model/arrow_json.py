@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
+from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.schema import check_column_names, schema_from_json
 from lancepart.model.type_names import extension_metadata
 
@@ -31,20 +32,20 @@ _NAMES = {kind: name for name, kind in _PLAIN.items()}
 _EXTENSION = "ARROW:extension:name", "ARROW:extension:metadata"
 
 
-def dump_schema(schema: Any) -> str:
+def dump_schema(schema: pa.Schema) -> str:
     """Spell a schema.
 
     >>> dump_schema(pa.schema([pa.field("id", pa.int32(), nullable=False)]))
     '{"fields":[{"name":"id","nullable":false,"type":{"name":"int","bitWidth":32,"isSigned":true},"children":[]}]}'
     """
     ids = count()
-    spelled: dict[str, Any] = {"fields": [_field(field, ids) for field in schema]}
+    spelled: JsonObject = {"fields": [_field(field, ids) for field in schema]}
     if schema.metadata:
         spelled["metadata"] = _pairs(schema.metadata)
     return json.dumps(spelled, separators=(",", ":"), ensure_ascii=False)
 
 
-def parse_schema(text: str) -> Any:
+def parse_schema(text: str) -> pa.Schema:
     """Read a schema, in Arrow's own JSON or as the JsonArrowSchema of ``lance_namespace``.
 
     >>> parse_schema('{"fields": [{"name": "day", "nullable": true, "type": {"name": "date", "unit": "DAY"}}]}')
@@ -63,12 +64,12 @@ def parse_schema(text: str) -> Any:
     return schema
 
 
-def _field(field: Any, ids: Any) -> dict[str, Any]:
+def _field(field: pa.Field, ids: Any) -> JsonObject:
     kind, metadata = field.type, dict(field.metadata or {})
     if isinstance(kind, pa.BaseExtensionType):
         metadata |= {_EXTENSION[0]: kind.extension_name, _EXTENSION[1]: extension_metadata(kind)}
         kind = kind.storage_type
-    spelled: dict[str, Any] = {"name": field.name, "nullable": field.nullable}
+    spelled: JsonObject = {"name": field.name, "nullable": field.nullable}
     if pa.types.is_dictionary(kind):
         index = _type(kind.index_type)
         spelled["dictionary"] = {"id": next(ids), "indexType": index, "isOrdered": kind.ordered}
@@ -79,13 +80,13 @@ def _field(field: Any, ids: Any) -> dict[str, Any]:
     return spelled
 
 
-def _children(kind: Any) -> list[Any]:
+def _children(kind: pa.DataType) -> list[pa.Field]:
     if pa.types.is_map(kind):
         return [pa.field("entries", pa.struct([kind.key_field, kind.item_field]), nullable=False)]
     return [kind.field(i) for i in range(kind.num_fields)]
 
 
-def _type(kind: Any) -> dict[str, Any]:
+def _type(kind: pa.DataType) -> JsonObject:
     types = pa.types
     if kind in _NAMES:
         return {"name": _NAMES[kind]}
@@ -114,7 +115,7 @@ def _type(kind: Any) -> dict[str, Any]:
     raise InvalidInputError(f"Lance does not store values of type {kind}")
 
 
-def _read_field(given: Mapping[str, Any]) -> Any:
+def _read_field(given: JsonMapping) -> pa.Field:
     children = [_read_field(child) for child in given.get("children") or []]
     kind = _read_type(given["type"], children)
     coded = given.get("dictionary")
@@ -126,7 +127,7 @@ def _read_field(given: Mapping[str, Any]) -> Any:
     return pa.ipc.read_schema(pa.schema([field]).serialize()).field(0) if known else field
 
 
-def _read_type(given: Mapping[str, Any], children: list[Any]) -> Any:
+def _read_type(given: JsonMapping, children: list[pa.Field]) -> pa.DataType:
     name = given["name"]
     if name in _PLAIN:
         return _PLAIN[name]
@@ -150,7 +151,7 @@ def _read_type(given: Mapping[str, Any], children: list[Any]) -> Any:
     return _read_nested(name, given, children)
 
 
-def _read_nested(name: str, given: Mapping[str, Any], children: list[Any]) -> Any:
+def _read_nested(name: str, given: JsonMapping, children: list[pa.Field]) -> pa.DataType:
     match name:
         case "struct":
             return pa.struct(children)

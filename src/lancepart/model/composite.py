@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +11,7 @@ from lancepart.model.hashing import encoded, hashable, murmur3
 _NOTHING = pa.scalar(b"", pa.large_binary())
 
 
-def murmur3_any(array: Any) -> Any:
+def murmur3_any(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Murmur3 of values of any type: a nested one counts by the joined bytes of all that is in it and not NULL.
 
     >>> murmur3_any(pa.array([{"a": "ice", "b": ["be", "rg"]}, None])).to_pylist()
@@ -23,7 +21,7 @@ def murmur3_any(array: Any) -> Any:
     return murmur3(plain) if hashable(plain.type) else murmur3(joined(plain))
 
 
-def joined(array: Any) -> Any:
+def joined(array: pa.Array) -> pa.Array:
     """The bytes that a value is hashed by, as large binary; NULL where the value is."""
     if isinstance(array, pa.ExtensionArray):
         return joined(array.storage)
@@ -43,7 +41,7 @@ def joined(array: Any) -> Any:
     return encoded(array).cast(pa.large_binary())
 
 
-def _gathered(array: Any, values: Any) -> Any:
+def _gathered(array: pa.Array, values: pa.Array) -> pa.Array:
     """The bytes of each list's values, one after the other."""
     if pa.types.is_map(array.type):
         lengths = array.cast(pa.list_(pa.struct([array.type.key_field, array.type.item_field]))).value_lengths()
@@ -55,5 +53,5 @@ def _gathered(array: Any, values: Any) -> Any:
     return _where_valid(array, pc.binary_join(lists, _NOTHING))
 
 
-def _where_valid(array: Any, found: Any) -> Any:
+def _where_valid(array: pa.Array, found: pa.Array) -> pa.Array:
     return pc.if_else(array.is_valid(), found, pa.scalar(None, pa.large_binary()))

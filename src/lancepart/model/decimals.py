@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Any
 
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
+from lancepart.model.aliases import JsonObject
 from lancepart.model.filter_text import Atom
 from lancepart.model.quoting import quote_identifier
 from lancepart.model.sql_text import Token
@@ -22,9 +22,9 @@ Replacement = tuple[int, int, str]
 """Where in a text something else is put, and what."""
 
 
-def decimal_names(schema: Any) -> dict[str, Any]:
+def decimal_names(schema: pa.Schema) -> dict[str, pa.DataType]:
     """The decimal columns of a schema by name; with None as type those inside other columns."""
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
     for field in schema:
         for name in _inside(field.type):
             found.setdefault(name, None)
@@ -32,7 +32,7 @@ def decimal_names(schema: Any) -> dict[str, Any]:
     return found
 
 
-def _inside(data_type: Any) -> Iterator[str]:
+def _inside(data_type: pa.DataType) -> Iterator[str]:
     for at in range(data_type.num_fields if pa.types.is_nested(data_type) else 0):
         field = data_type.field(at)
         if pa.types.is_decimal(field.type):
@@ -40,7 +40,7 @@ def _inside(data_type: Any) -> Iterator[str]:
         yield from _inside(field.type)
 
 
-def exact_numbers(found: Sequence[Token], atoms: Sequence[Atom], names: dict[str, Any]) -> list[Replacement]:
+def exact_numbers(found: Sequence[Token], atoms: Sequence[Atom], names: dict[str, pa.DataType]) -> list[Replacement]:
     """What to put in the place of the numbers of atoms that name a decimal column."""
     replacements: list[Replacement] = []
     for atom in atoms if names else ():
@@ -63,7 +63,7 @@ def _spelled(own: Sequence[Token]) -> Iterator[Replacement]:
             yield token.start, token.end, f"arrow_cast('{value:f}', 'Decimal128({precision}, {scale})')"
 
 
-def _compared(own: Sequence[Token], names: dict[str, Any]) -> Replacement | None:
+def _compared(own: Sequence[Token], names: dict[str, pa.DataType]) -> Replacement | None:
     """A column beside one number, both in the column's own type; None for anything else.
 
     >>> from lancepart.model.sql_text import tokens
@@ -90,7 +90,7 @@ def _compared(own: Sequence[Token], names: dict[str, Any]) -> Replacement | None
     return own[0].start, own[-1].end, f"{quote_identifier(str(column.name))} {found[0]} {literal}"
 
 
-def adapted(operator: str, value: Decimal, kind: Any) -> tuple[str, Decimal] | None:
+def adapted(operator: str, value: Decimal, kind: pa.DataType) -> tuple[str, Decimal] | None:
     """A comparison of a decimal column with any number as one with a value of the column's type; None if there is none.
 
     Between two values of the type, and beyond them all, another operator says the same; NULL stays NULL.

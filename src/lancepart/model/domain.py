@@ -154,7 +154,7 @@ class Domain:
                 keys.extend(low + zero * extra for extra in range(count))
         return [*keys, None] if self.null else keys
 
-    def mask(self, array: Any) -> Any:
+    def mask(self, array: pa.Array) -> pa.Array:
         """Which elements of an array of this type are in the set."""
         values = self.order.comparable(array)
         kept = self._points(values) if len(self.spans) > _FEW else None
@@ -172,7 +172,7 @@ class Domain:
     def _wide(self) -> Iterator[Span]:
         return (span for span in self.spans if span[1] != self.order.next(span[0]))
 
-    def _inside(self, values: Any, low: Key, high: Key | None) -> Any:
+    def _inside(self, values: pa.Array, low: Key, high: Key | None) -> pa.Array:
         if high == self.order.next(low):
             return pc.equal(values, self.order.bound(low))
         tests = []

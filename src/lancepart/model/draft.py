@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+
+import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
 from lancepart.model.schema import dumps
@@ -56,7 +57,7 @@ def spec_to_array(spec: PartitionSpec) -> str:
     return "[" + ",".join(dumps(field.to_json()) for field in spec.fields) + "]"
 
 
-def recognised(field: PartitionField, source_types: Sequence[Any]) -> PartitionField:
+def recognised(field: PartitionField, source_types: Sequence[pa.DataType]) -> PartitionField:
     """The field with a transform, if its expression is a well-known one over these columns (None where removed)."""
     if field.expression is None:
         return field
@@ -68,7 +69,7 @@ def recognised(field: PartitionField, source_types: Sequence[Any]) -> PartitionF
     return replace(field, expression=None, transform=found)
 
 
-def transform_of(expression: str, kind: Any) -> Transform | None:
+def transform_of(expression: str, kind: pa.DataType) -> Transform | None:
     """The transform that gives the same as an expression for every value of a type.
 
     >>> import pyarrow as pa

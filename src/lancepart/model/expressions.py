@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from datafusion import SessionConfig, SessionContext
+from datafusion import Expr, SessionConfig, SessionContext
 
 from lancepart.errors import InvalidInputError, UnsupportedOperationError, reraise_interrupt
 from lancepart.model.allowed import ALLOWED, MOST_CHARACTERS, MOST_PADDED, MOST_TOKENS, OPERATORS, PADDING, PAGE
@@ -99,20 +99,20 @@ class Expression:
             if depth == 0 and token.kind == "word" and token.name == "as":
                 raise InvalidInputError(f"expression {self.sql!r} may not name its value: the field_id does")
 
-    def _check_node(self, node: Any) -> None:
+    def _check_node(self, node: Expr) -> None:
         kind = node.variant_name()
         if kind not in _NODES:
             raise InvalidInputError(f"expression {self.sql!r} may not contain {node.canonical_name()} ({kind})")
         if kind == "ScalarFunction" and node.rex_call_operator() not in _stable_functions():
             raise InvalidInputError(f"expression {self.sql!r} may not use the function {node.rex_call_operator()}")
 
-    def value_type(self, source_types: Sequence[Any]) -> Any:
+    def value_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
         """The type of what the expression gives for these sources, without its encoding."""
         schema = _schema([_prepared_type(source_type) for source_type in source_types])
         with self._explained(source_types):
             return logical_type(_compiled(self.sql, schema)[1])
 
-    def check(self, source_types: Sequence[Any], result_type: Any) -> None:
+    def check(self, source_types: Sequence[pa.DataType], result_type: pa.DataType) -> None:
         """Insist that the sources fit and that the type holds; evaluates nothing."""
         if len(source_types) != self.arity:
             raise InvalidInputError(f"expression {self.sql!r} takes {self.arity} columns, not {len(source_types)}")
@@ -122,7 +122,7 @@ class Expression:
         if kind_of(given) != kind_of(result_type) and not pa.types.is_null(given):
             raise InvalidInputError(f"expression {self.sql!r} gives {given}, which is not the declared {result_type}")
 
-    def check_new(self, source_types: Sequence[Any], result_type: Any) -> None:
+    def check_new(self, source_types: Sequence[pa.DataType], result_type: pa.DataType) -> None:
         """Insist on what a new expression must hold: listed functions, no harm by NULL, widths that do not matter."""
         if self.unlisted is not None:
             raise InvalidInputError(
@@ -138,7 +138,7 @@ class Expression:
                 f"expression {self.sql!r} gives another value once its columns are widened to {types}"
             )
 
-    def refuse_partial_nulls(self, source_types: Sequence[Any], result_type: Any) -> None:
+    def refuse_partial_nulls(self, source_types: Sequence[pa.DataType], result_type: pa.DataType) -> None:
         """Insist that an expression over several columns gives NULL only when all of them are NULL."""
         samples = [_sample(source_type) for source_type in source_types]
         for index, sample in enumerate(samples):
@@ -151,7 +151,7 @@ class Expression:
                     "must pass over those that are NULL, for example with coalesce or concat"
                 )
 
-    def apply(self, arrays: Sequence[Any], result_type: Any) -> Any:
+    def apply(self, arrays: Sequence[pa.Array], result_type: pa.DataType) -> pa.Array:
         """Evaluate over equally long arrays, timestamps in UTC, and cast to the declared type.
 
         A removed column is an array of Arrow's null type: it stands for NULLs of whichever type fits.
@@ -165,7 +165,7 @@ class Expression:
             return pa.nulls(len(arrays[0]), result_type)
         return self._evaluate([array.cast(kind) for array, kind in zip(prepared, types, strict=True)], result_type)
 
-    def _evaluate(self, arrays: Sequence[Any], result_type: Any) -> Any:
+    def _evaluate(self, arrays: Sequence[pa.Array], result_type: pa.DataType) -> pa.Array:
         size = len(arrays[0])
         schema = _schema([array.type for array in arrays])
         with self._explained([array.type for array in arrays]):
@@ -177,7 +177,7 @@ class Expression:
             raise InvalidInputError(f"expression {self.sql!r} gives {len(result)} values for {size} rows")
         return result
 
-    def _outcomes(self, arrays: Sequence[Any], result_type: Any) -> list[Any]:
+    def _outcomes(self, arrays: Sequence[pa.Array], result_type: pa.DataType) -> list[Any]:
         """What each row gives, a failure counting as an outcome of its own."""
         try:
             return [repr(value) for value in self._evaluate(arrays, result_type).to_pylist()]
@@ -186,7 +186,7 @@ class Expression:
             outcomes = [self._outcomes([array.slice(row, 1) for array in arrays], result_type) for row in rows]
             return [value for outcome in outcomes for value in outcome] or [InvalidInputError]
 
-    def _explained(self, source_types: Sequence[Any]) -> _Explained:
+    def _explained(self, source_types: Sequence[pa.DataType]) -> _Explained:
         return _Explained(self.sql, source_types)
 
 
@@ -194,7 +194,7 @@ def _shown(sql: str) -> str:
     return repr(sql if len(sql) <= _SHOWN else f"{sql[:_SHOWN]}…")
 
 
-def _unlisted(node: Any) -> str | None:
+def _unlisted(node: Expr) -> str | None:
     """What a node of an expression uses that is not evaluated."""
     kind = node.variant_name()
     if kind == "ScalarFunction" and node.rex_call_operator() in PADDING:
@@ -207,7 +207,7 @@ def _unlisted(node: Any) -> str | None:
     return None
 
 
-def _is_small(node: Any) -> bool:
+def _is_small(node: Expr) -> bool:
     """Whether a node is a number that is written out and small."""
     if node.variant_name() != "Literal":
         return False
@@ -230,7 +230,7 @@ def referenced_columns(sql: str, names: Sequence[str]) -> set[str] | None:
         return None
 
 
-def _sample(source_type: Any) -> Any | None:
+def _sample(source_type: pa.DataType) -> pa.Array | None:
     """Some value of a type, as an array; None where none is at hand."""
     for plain in (pa.array(["a"]), pa.array([1], pa.int64()), pa.array([1], pa.int32()), pa.array([b"a"])):
         try:
@@ -243,7 +243,7 @@ def _sample(source_type: Any) -> Any | None:
 class _Explained:
     """Turns DataFusion's and Arrow's failures into one that names the expression and its sources."""
 
-    def __init__(self, sql: str, source_types: Sequence[Any]) -> None:
+    def __init__(self, sql: str, source_types: Sequence[pa.DataType]) -> None:
         self.sql = sql
         self.types = ", ".join(str(source_type) for source_type in source_types)
 
@@ -257,7 +257,7 @@ class _Explained:
 
 
 @cache
-def _context() -> Any:
+def _context() -> SessionContext:
     config = SessionConfig().with_target_partitions(1).with_information_schema(True)
     ctx = SessionContext(config)
     register_functions(ctx)
@@ -282,19 +282,19 @@ def _unstable_functions() -> frozenset[str]:
     return _routines()[1]
 
 
-def _schema(types: Sequence[Any]) -> Any:
+def _schema(types: Sequence[pa.DataType]) -> pa.Schema:
     return pa.schema([(f"col{position}", kind) for position, kind in enumerate(types)])
 
 
 @lru_cache(maxsize=512)
-def _parsed(sql: str, arity: int) -> Any:
+def _parsed(sql: str, arity: int) -> Expr:
     """The tree of an expression, before its columns have types."""
     batch = pa.RecordBatch.from_pylist([], schema=_schema([pa.null()] * arity))
     return _context().read_batch(batch).parse_sql_expr(sql)
 
 
 @lru_cache(maxsize=512)
-def _compiled(sql: str, schema: Any) -> tuple[Any, Any]:
+def _compiled(sql: str, schema: pa.Schema) -> tuple[Any, Any]:
     """The expression over typed columns, and its type; functions are registered by one thread at a time."""
     with _LOCK:
         ctx = _context()
@@ -303,14 +303,14 @@ def _compiled(sql: str, schema: Any) -> tuple[Any, Any]:
         return frame.parse_sql_expr(bound).alias("value"), expression_type(ctx, bound, schema)
 
 
-def _walk(node: Any) -> Iterator[Any]:
+def _walk(node: Expr) -> Iterator[Expr]:
     yield node
     if node.variant_name() not in {"Column", "Literal"}:
         for child in node.rex_call_operands():
             yield from _walk(child)
 
 
-def _prepared_type(source_type: Any) -> Any:
+def _prepared_type(source_type: pa.DataType) -> pa.DataType:
     """The widest form of a type: what makes an expression blind to how wide its columns are today."""
     kind = logical_type(source_type)
     if pa.types.is_timestamp(kind) and kind.tz is not None:
@@ -324,13 +324,15 @@ def _prepared_type(source_type: Any) -> Any:
     return kind
 
 
-def _prepared(array: Any) -> Any:
+def _prepared(array: pa.Array) -> pa.Array:
     plain = decoded(array)
     return canonical(plain.cast(_prepared_type(plain.type)))
 
 
 @lru_cache(maxsize=512)
-def _stand_ins(expression: Expression, types: tuple[Any, ...], result_type: Any) -> tuple[Any, ...] | None:
+def _stand_ins(
+    expression: Expression, types: tuple[pa.DataType, ...], result_type: pa.DataType
+) -> tuple[pa.DataType, ...] | None:
     """The types to evaluate over: removed columns take the first that fit; None if none do and all are removed."""
     if not any(pa.types.is_null(kind) for kind in types):
         return types
@@ -346,7 +348,7 @@ def _stand_ins(expression: Expression, types: tuple[Any, ...], result_type: Any)
     raise InvalidInputError(f"expression {expression.sql!r} cannot be evaluated once some of its columns are removed")
 
 
-def _probes(source_types: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def _probes(source_types: Sequence[pa.DataType]) -> tuple[list[Any], list[Any]]:
     """The same few values in a narrow and a wide form of each type."""
     pairs = [_probe(logical_type(source_type)) for source_type in source_types]
     rows = max(len(narrow) for narrow, _ in pairs)
@@ -356,7 +358,7 @@ def _probes(source_types: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     return narrows, wides
 
 
-def _probe(kind: Any) -> tuple[Any, Any]:
+def _probe(kind: pa.DataType) -> tuple[Any, Any]:
     if pa.types.is_unsigned_integer(kind):
         return _both([value for value in _INTEGERS if value >= 0], pa.uint32(), pa.uint64())
     if pa.types.is_integer(kind):
@@ -369,5 +371,5 @@ def _probe(kind: Any) -> tuple[Any, Any]:
     return _both([None], _prepared_type(kind), _prepared_type(kind))
 
 
-def _both(values: Sequence[Any], narrow: Any, wide: Any) -> tuple[Any, Any]:
+def _both(values: Sequence[Any], narrow: pa.DataType, wide: pa.DataType) -> tuple[Any, Any]:
     return pa.array(values, narrow), pa.array(values, wide)

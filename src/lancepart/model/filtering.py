@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from datafusion import SessionConfig, SessionContext
+from datafusion import DataFrame, SessionConfig, SessionContext
 
 from lancepart.model.predicate import Predicate
 from lancepart.model.terms import bind_terms
@@ -19,7 +19,7 @@ def session_config() -> SessionConfig:
     return SessionConfig(DEEP_FILTERS)
 
 
-def matching_rows(rows: Any, predicate: Predicate) -> Any:
+def matching_rows(rows: pa.RecordBatch, predicate: Predicate) -> pa.RecordBatch:
     """The rows of a batch that a filter matches."""
     found = _asked(rows, f"SELECT * FROM rows WHERE {predicate.to_sql()}").collect()
     table = pa.Table.from_batches(found, schema=rows.schema) if found else rows.schema.empty_table()
@@ -33,7 +33,7 @@ def outcome(rows: Any, predicate: Predicate) -> bool | None:
     return found["answer"][0]
 
 
-def _asked(rows: Any, sql: str) -> Any:
+def _asked(rows: pa.RecordBatch, sql: str) -> DataFrame:
     context = SessionContext(session_config())
     context.register_record_batches("rows", [[rows]])
     return context.sql(bind_terms(context, sql, rows.schema))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
-from datafusion import udf
+from datafusion import ScalarUDF, SessionContext, udf
 
 from lancepart.errors import InvalidInputError
 from lancepart.model import hashing
@@ -22,7 +22,7 @@ _SAFE_ABS = "safe_abs"
 _BOUND = FUNCTIONS | {_SAFE_ABS: hashing.safe_abs}
 
 
-def register_functions(ctx: Any, source_types: Sequence[Any] = ()) -> None:
+def register_functions(ctx: SessionContext, source_types: Sequence[pa.DataType] = ()) -> None:
     """Register ``murmur3``, ``murmur3_multi`` and ``md5_int`` in a DataFusion context, for columns of these types.
 
     A hash comes as int64, so that DataFusion's own ``abs`` survives the smallest int32. Where one query needs
@@ -39,7 +39,7 @@ def register_functions(ctx: Any, source_types: Sequence[Any] = ()) -> None:
         ctx.register_udf(_function(name, name, types if name == "murmur3_multi" else types[:1]))
 
 
-def bind_functions(ctx: Any, sql: str, schema: Any) -> str:
+def bind_functions(ctx: SessionContext, sql: str, schema: pa.Schema) -> str:
     """The same SQL over ``schema``, each hash call renamed to a function registered for just its arguments' types.
 
     ``abs`` right around a hash becomes one that the smallest number does not break.
@@ -71,13 +71,13 @@ def _called(found: Sequence[Token], index: int) -> str | None:
     return _SAFE_ABS if names[0] == "abs" and whole else None
 
 
-def expression_type(ctx: Any, sql: str, schema: Any) -> Any:
+def expression_type(ctx: SessionContext, sql: str, schema: pa.Schema) -> pa.DataType:
     """The type that DataFusion gives an expression over ``schema``."""
     frame = ctx.read_batch(pa.RecordBatch.from_pylist([], schema=schema))
     return frame.select(frame.parse_sql_expr(sql).alias("value")).schema().field(0).type
 
 
-def _bound_call(ctx: Any, name: str, inner: Sequence[str], schema: Any) -> str:
+def _bound_call(ctx: SessionContext, name: str, inner: Sequence[str], schema: pa.Schema) -> str:
     if not inner or (name != "murmur3_multi" and len(inner) != 1):
         wanted = "at least one argument" if name == "murmur3_multi" else "exactly one argument"
         raise InvalidInputError(f"{name} takes {wanted}, not {len(inner)}")
@@ -92,5 +92,5 @@ def _bound_call(ctx: Any, name: str, inner: Sequence[str], schema: Any) -> str:
     return f"{alias}({', '.join(inner)})"
 
 
-def _function(name: str, alias: str, types: Sequence[Any]) -> Any:
+def _function(name: str, alias: str, types: Sequence[pa.DataType]) -> ScalarUDF:
     return udf(_BOUND[name], list(types), pa.int64(), "immutable", name=alias)

@@ -18,7 +18,7 @@ _ROWS = 1 << 18
 _MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
-def murmur3(array: Any) -> Any:
+def murmur3(array: pa.Array) -> pa.Array:
     """Murmur3 (x86, 32 bits, seed 0, signed) of each value; NULL stays NULL.
 
     >>> murmur3(pa.array([34, None])).to_pylist()
@@ -29,7 +29,7 @@ def murmur3(array: Any) -> Any:
     return _hash_pieces([array], _murmur3_piece)
 
 
-def murmur3_multi(arrays: Sequence[Any]) -> Any:
+def murmur3_multi(arrays: Sequence[pa.Array]) -> pa.Array:
     """Murmur3 of the joined bytes of the columns that are not NULL; NULL only where all of them are.
 
     >>> murmur3_multi([pa.array(["ice", None]), pa.array(["berg", None])]).to_pylist()
@@ -40,7 +40,7 @@ def murmur3_multi(arrays: Sequence[Any]) -> Any:
     return _hash_pieces(arrays, _murmur3_joined)
 
 
-def safe_abs(array: Any) -> Any:
+def safe_abs(array: pa.Array) -> pa.Array:
     """The absolute value as int64, so that the smallest int32 has one; the smallest int64 becomes the largest.
 
     >>> safe_abs(pa.array([-(2**31), 5, None], pa.int32())).to_pylist()
@@ -50,7 +50,7 @@ def safe_abs(array: Any) -> Any:
     return pc.abs(longs)
 
 
-def bucket(array: Any, num_buckets: int) -> Any:
+def bucket(array: pa.Array, num_buckets: int) -> pa.Array:
     """Which of ``num_buckets`` buckets each value falls into; NULL stays NULL.
 
     >>> bucket(pa.array([34, 6018035362574630912]), 16).to_pylist()
@@ -59,7 +59,7 @@ def bucket(array: Any, num_buckets: int) -> Any:
     return _modulo(murmur3(array), num_buckets)
 
 
-def multi_bucket(arrays: Sequence[Any], num_buckets: int) -> Any:
+def multi_bucket(arrays: Sequence[pa.Array], num_buckets: int) -> pa.Array:
     """Which bucket each row falls into by all of its non-null columns together.
 
     >>> multi_bucket([pa.array([1, 1]), pa.array(["a", None])], 16).to_pylist()
@@ -68,7 +68,7 @@ def multi_bucket(arrays: Sequence[Any], num_buckets: int) -> Any:
     return _modulo(murmur3_multi(arrays), num_buckets)
 
 
-def md5_int(array: Any) -> Any:
+def md5_int(array: pa.Array) -> pa.Array:
     """The first 8 bytes of each value's MD5 as a signed int64; numbers and times count by their text.
 
     Each distinct value is digested once, in Python: meant for the older layouts, not for hot paths.
@@ -80,7 +80,7 @@ def md5_int(array: Any) -> Any:
     return pa.chunked_array(results, pa.int64()).combine_chunks()
 
 
-def hashable(arrow_type: Any) -> bool:
+def hashable(arrow_type: pa.DataType) -> bool:
     """Whether values of this type have a hash: every type but the nested ones and spans of time."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         return hashable(arrow_type.storage_type)
@@ -90,7 +90,7 @@ def hashable(arrow_type: Any) -> bool:
     return not (pa.types.is_nested(arrow_type) or spans or pa.types.is_run_end_encoded(arrow_type))
 
 
-def _hash_pieces(arrays: Sequence[Any], hash_piece: Any) -> Any:
+def _hash_pieces(arrays: Sequence[pa.Array], hash_piece: Any) -> pa.Array:
     for array in arrays:
         if not hashable(array.type):
             raise InvalidInputError(f"values of type {array.type} cannot be hashed; hash one of their parts instead")
@@ -107,7 +107,7 @@ def _hash_pieces(arrays: Sequence[Any], hash_piece: Any) -> Any:
     return pa.array(out, mask=None if valid.all() else ~valid)
 
 
-def _pieces(arrays: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+def _pieces(arrays: Sequence[pa.Array]) -> Iterator[tuple[Any, ...]]:
     """Cut equally long columns alike, so that memory stays bounded and a piece stays near the cache."""
     if len({len(array) for array in arrays}) != 1:
         raise InvalidInputError(f"columns of different lengths: {[len(array) for array in arrays]}")
@@ -115,7 +115,7 @@ def _pieces(arrays: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         yield tuple(_contiguous(array.slice(start, _ROWS)) for array in arrays)
 
 
-def _contiguous(array: Any) -> Any:
+def _contiguous(array: pa.Array) -> pa.Array:
     """One plain array: no chunks, no extension, no run of dictionary keys."""
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
@@ -124,23 +124,23 @@ def _contiguous(array: Any) -> Any:
     return array
 
 
-def _all_null(piece: Sequence[Any]) -> npt.NDArray[np.bool_] | None:
+def _all_null(piece: Sequence[pa.Array]) -> npt.NDArray[np.bool_] | None:
     if any(_logical_null_count(array) == 0 for array in piece):
         return None
     nulls = [pc.is_null(array).to_numpy(zero_copy_only=False) for array in piece]
     return np.logical_and.reduce(nulls)
 
 
-def _logical_null_count(array: Any) -> int:
+def _logical_null_count(array: pa.Array) -> int:
     return len(array) if pa.types.is_null(array.type) else array.null_count or _null_keys(array)
 
 
-def _null_keys(array: Any) -> int:
+def _null_keys(array: pa.Array) -> int:
     """A dictionary may hold NULL as a value: then a key that is there still means NULL."""
     return array.dictionary.null_count if pa.types.is_dictionary(array.type) else 0
 
 
-def _murmur3_piece(array: Any, *, out: Words) -> None:
+def _murmur3_piece(array: pa.Array, *, out: Words) -> None:
     if pa.types.is_null(array.type):
         return
     if pa.types.is_dictionary(array.type):
@@ -152,21 +152,21 @@ def _murmur3_piece(array: Any, *, out: Words) -> None:
         hash_longs(_longs(array), out)
 
 
-def _murmur3_joined(*arrays: Any, out: Words) -> None:
+def _murmur3_joined(*arrays: pa.Array, out: Words) -> None:
     separator = pa.scalar(b"", pa.large_binary())
     parts = [pc.fill_null(encoded(array), b"") for array in arrays]
     joined = pc.binary_join_element_wise(*parts, separator)
     hash_bytes(*_byte_ranges(joined), out)
 
 
-def _has_bytes(arrow_type: Any) -> bool:
+def _has_bytes(arrow_type: pa.DataType) -> bool:
     kinds = pa.types
     text = kinds.is_string(arrow_type) or kinds.is_large_string(arrow_type) or kinds.is_string_view(arrow_type)
     plain = kinds.is_binary(arrow_type) or kinds.is_large_binary(arrow_type) or kinds.is_binary_view(arrow_type)
     return text or plain or kinds.is_fixed_size_binary(arrow_type) or kinds.is_decimal(arrow_type)
 
 
-def encoded(array: Any) -> Any:
+def encoded(array: pa.Array) -> pa.Array:
     """The bytes that a value is hashed by, as binary."""
     if pa.types.is_dictionary(array.type):
         return encoded(array.dictionary).take(array.indices)
@@ -181,17 +181,17 @@ def encoded(array: Any) -> Any:
     return _binary(offsets, longs.view(np.uint8), array)
 
 
-def _binary(offsets: Longs, data: Bytes, like: Any) -> Any:
+def _binary(offsets: Longs, data: Bytes, like: pa.Array) -> pa.Array:
     validity = None if like.null_count == 0 else pa.array(pc.is_valid(like)).buffers()[1]
     buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.large_binary(), len(like), buffers)
 
 
-def _values(array: Any, dtype: Any) -> Any:
+def _values(array: pa.Array, dtype: Any) -> Any:
     return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
 
 
-def _longs(array: Any) -> Longs:
+def _longs(array: pa.Array) -> Longs:
     """The 8 bytes that stand for each number, date or time."""
     kind, values = array.type, pa.types
     if len(array) == 0:
@@ -211,7 +211,7 @@ def _longs(array: Any) -> Longs:
     return _values(array, kind.to_pandas_dtype()).astype(np.int64, copy=False)
 
 
-def _unscaled(array: Any) -> Any:
+def _unscaled(array: pa.Array) -> pa.Array:
     """Decimals as the shortest big-endian two's complement of their unscaled value."""
     width = array.type.byte_width
     raw = np.frombuffer(array.buffers()[1], np.uint8) if len(array) else np.empty(0, np.uint8)
@@ -225,7 +225,7 @@ def _unscaled(array: Any) -> Any:
     return _binary(offsets, raw[keep], array)
 
 
-def _byte_ranges(array: Any) -> tuple[Bytes, Longs, Longs]:
+def _byte_ranges(array: pa.Array) -> tuple[Bytes, Longs, Longs]:
     """The data buffer, and where in it each value starts and how long it is."""
     kind, size = array.type, len(array)
     if pa.types.is_decimal(kind):
@@ -244,12 +244,12 @@ def _byte_ranges(array: Any) -> tuple[Bytes, Longs, Longs]:
     return _data(array.buffers()[2]), offsets[:size], lengths
 
 
-def _data(buffer: Any) -> Bytes:
+def _data(buffer: pa.Buffer) -> Bytes:
     data = np.frombuffer(buffer or b"", np.uint8)
     return data if len(data) >= 4 else np.concatenate([data, np.zeros(4, np.uint8)])
 
 
-def _modulo(hashes: Any, num_buckets: int) -> Any:
+def _modulo(hashes: pa.Array, num_buckets: int) -> pa.Array:
     if num_buckets < 1:
         raise InvalidInputError(f"num_buckets must be at least 1, not {num_buckets}")
     signed = _values(hashes, np.int32) if len(hashes) else np.empty(0, np.int32)
@@ -259,7 +259,7 @@ def _modulo(hashes: Any, num_buckets: int) -> Any:
     return pa.array(buckets, mask=_all_null([hashes]))
 
 
-def _md5_piece(array: Any) -> Any:
+def _md5_piece(array: pa.Array) -> pa.Array:
     coded = _texts(array).dictionary_encode()
     digests = [
         None if value is None else int.from_bytes(hashlib.md5(value, usedforsecurity=False).digest()[:8], signed=True)
@@ -268,7 +268,7 @@ def _md5_piece(array: Any) -> Any:
     return pa.array(digests, pa.int64()).take(coded.indices)
 
 
-def _texts(array: Any) -> Any:
+def _texts(array: pa.Array) -> pa.Array:
     """What MD5 digests: bytes as they are, everything else by a text that its width does not change."""
     kind = array.type
     if pa.types.is_dictionary(kind):

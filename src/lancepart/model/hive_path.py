@@ -63,7 +63,7 @@ def split(name: str) -> tuple[str, str | None] | None:
     return unescape(key), None if text == NULL else unescape(text)
 
 
-def stringifies(arrow_type: Any) -> bool:
+def stringifies(arrow_type: pa.DataType) -> bool:
     """Whether values of a type can be told from their text."""
     kind, types = logical_type(arrow_type), pa.types
     text = types.is_string(kind) or types.is_large_string(kind)
@@ -71,7 +71,7 @@ def stringifies(arrow_type: Any) -> bool:
     return bool(text or number or types.is_date(kind) or types.is_time(kind) or types.is_timestamp(kind))
 
 
-def texts(values: Any, function: str) -> list[str | None]:
+def texts(values: pa.Array, function: str) -> list[str | None]:
     """Partition values as they stand in names: time in UTC, months, days and hours with two digits."""
     kind = values.type
     if function in _DIGITS:
@@ -87,7 +87,7 @@ def texts(values: Any, function: str) -> list[str | None]:
     return spelled
 
 
-def parse(spelled: list[str | None], kind: Any, *, key: str) -> Any:
+def parse(spelled: list[str | None], kind: pa.DataType, *, key: str) -> pa.Array:
     """Texts of names as values of a type."""
     array = pa.array(spelled, pa.string())
     try:
@@ -96,7 +96,7 @@ def parse(spelled: list[str | None], kind: Any, *, key: str) -> Any:
         raise InvalidTableStateError(f"a partition's {key!r} is not of type {kind}: {error}") from None
 
 
-def _parsed(array: Any, kind: Any) -> Any:
+def _parsed(array: pa.Array, kind: pa.DataType) -> pa.Array:
     types = pa.types
     if types.is_integer(kind) and not types.is_uint64(kind):
         low = np.iinfo(kind.to_pandas_dtype()).min
@@ -117,7 +117,7 @@ def _parsed(array: Any, kind: Any) -> Any:
     return array.cast(kind)
 
 
-def _with_zone(array: Any) -> Any:
+def _with_zone(array: pa.Array) -> pa.Array:
     """Moments that do not say their zone are in UTC."""
     dated = pc.match_substring_regex(array, r"^-?\d+-\d\d-\d\d$")
     full = pc.if_else(dated, pc.binary_join_element_wise(array, pa.scalar(" 00:00:00"), ""), array)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 
 from lancepart.model.values import logical_type
@@ -11,7 +9,7 @@ from lancepart.model.values import logical_type
 _UNITS = ("s", "ms", "us", "ns")
 
 
-def common_type(left: Any, right: Any) -> Any | None:
+def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     """The type that holds the values of both and tells them apart as they do; None where there is none.
 
     >>> common_type(pa.int32(), pa.uint32()), common_type(pa.int64(), pa.float64())
@@ -45,13 +43,13 @@ def common_type(left: Any, right: Any) -> Any | None:
             return _plain(left, kind)
 
 
-def hash_alike(left: Any, right: Any) -> bool:
+def hash_alike(left: pa.DataType, right: pa.DataType) -> bool:
     """Whether equal values of two types that can be compared fall into the same bucket."""
     left, right = logical_type(left), logical_type(right)
     return not pa.types.is_decimal(left) or left.scale == right.scale
 
 
-def _kind(data_type: Any) -> str | None:
+def _kind(data_type: pa.DataType) -> str | None:
     """What values are, whatever their width; only values of one kind are ever equal."""
     types = pa.types
     if types.is_timestamp(data_type):
@@ -72,7 +70,7 @@ def _kind(data_type: Any) -> str | None:
     return None
 
 
-def _plain(data_type: Any, kind: str) -> Any:
+def _plain(data_type: pa.DataType, kind: str) -> pa.DataType:
     if kind == "text":
         return pa.large_string() if pa.types.is_large_string(data_type) else pa.string()
     if kind == "bytes":
@@ -80,7 +78,7 @@ def _plain(data_type: Any, kind: str) -> Any:
     return data_type
 
 
-def _integers(left: Any, right: Any) -> Any:
+def _integers(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     wide = max(left.bit_width, right.bit_width)
     if pa.types.is_signed_integer(left) == pa.types.is_signed_integer(right):
         return left if left.bit_width == wide else right
@@ -89,7 +87,7 @@ def _integers(left: Any, right: Any) -> Any:
     return {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}.get(needed, pa.decimal128(20, 0))
 
 
-def _decimals(left: Any, right: Any) -> Any | None:
+def _decimals(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     scale = max(left.scale, right.scale)
     digits = scale + max(left.precision - left.scale, right.precision - right.scale)
     if digits > 76:
@@ -97,5 +95,5 @@ def _decimals(left: Any, right: Any) -> Any | None:
     return pa.decimal128(digits, scale) if digits <= 38 else pa.decimal256(digits, scale)
 
 
-def _finer(left: Any, right: Any) -> str:
+def _finer(left: pa.DataType, right: pa.DataType) -> str:
     return max(left.unit, right.unit, key=_UNITS.index)

@@ -12,7 +12,7 @@ from lancepart.errors import InvalidInputError
 from lancepart.model.sql_text import tokens
 
 
-def path_of(name: Any, schema: Any) -> tuple[str, ...] | None:
+def path_of(name: Any, schema: pa.Schema) -> tuple[str, ...] | None:
     """The path that a name stands for: a column, or a field inside one; None if there is no such.
 
     >>> path_of("s.`a.b`", pa.schema([("s", pa.struct([("a.b", pa.int64())]))]))
@@ -32,7 +32,7 @@ def path_of(name: Any, schema: Any) -> tuple[str, ...] | None:
     return path if _inside(schema, path) is not None else None
 
 
-def field_of(name: str, schema: Any) -> Any:
+def field_of(name: str, schema: pa.Schema) -> pa.Field:
     """The field that a name stands for, under just that name; one inside a struct may always be missing."""
     path = path_of(name, schema)
     field = None if path is None else _inside(schema, path)
@@ -41,7 +41,7 @@ def field_of(name: str, schema: Any) -> Any:
     return field if len(path) == 1 else pa.field(name, field.type)
 
 
-def _inside(fields: Any, path: Sequence[str]) -> Any | None:
+def _inside(fields: pa.Schema, path: Sequence[str]) -> pa.Field | None:
     found = None
     for key in path:
         index = fields.get_field_index(key) if isinstance(fields, pa.Schema | pa.StructType) else -1
@@ -52,7 +52,7 @@ def _inside(fields: Any, path: Sequence[str]) -> Any | None:
     return found
 
 
-def project(batch: Any, names: Sequence[str]) -> Any:
+def project(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
     """The columns, and the fields inside columns, that names stand for; NULL where a struct around one is."""
     arrays, fields = [], []
     for name in names:

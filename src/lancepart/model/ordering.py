@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -41,7 +42,7 @@ class Ordering:
             return key + "\0"
         return key + b"\0" if self.kind == "binary" else key + 1
 
-    def key(self, value: Any) -> Key:
+    def key(self, value: pa.Scalar) -> Key:
         """Where a non-null Arrow scalar of this type stands."""
         if pa.types.is_dictionary(value.type):
             value = value.value
@@ -53,7 +54,7 @@ class Ordering:
             return value.as_py()
         return int(value.as_py()) if not hasattr(value, "value") else value.value
 
-    def values(self, keys: Sequence[Key | None]) -> Any:
+    def values(self, keys: Sequence[Key | None]) -> pa.Array:
         """The Arrow array that has these keys."""
         if self.kind == "float":
             floats, ints = _FLOATS[self.type.bit_width]
@@ -66,13 +67,13 @@ class Ordering:
             return _integers(keys, self.type)
         return pa.array(keys, self.type)
 
-    def float_keys(self, array: Any) -> np.ndarray[Any, Any]:
+    def float_keys(self, array: pa.Array) -> np.ndarray[Any, Any]:
         """Floats as the integers that sort as they do; NULLs give anything."""
         floats, ints = _FLOATS[self.type.bit_width]
         bits = np.ascontiguousarray(array.to_numpy(zero_copy_only=False).astype(floats, copy=False)).view(ints)
         return bits ^ ((bits >> (self.type.bit_width - 1)) & np.iinfo(ints).max)
 
-    def comparable(self, array: Any) -> Any:
+    def comparable(self, array: pa.Array) -> pa.Array:
         """An array of this type as one that ``pyarrow.compute`` compares by key."""
         if pa.types.is_dictionary(array.type):
             array = array.cast(array.type.value_type)
@@ -83,7 +84,7 @@ class Ordering:
         known = _COMPARED.get(self.kind, ())
         return array.cast(known[0]) if known and array.type not in known else array
 
-    def bound(self, key: Key) -> Any:
+    def bound(self, key: Key) -> pa.Scalar:
         """A key as a scalar to compare with ``comparable`` arrays."""
         if self.kind in {"float", "text", "binary"}:
             return pa.scalar(key)
@@ -91,7 +92,7 @@ class Ordering:
 
 
 @lru_cache(maxsize=256)
-def ordering(data_type: Any) -> Ordering | None:
+def ordering(data_type: pa.DataType) -> Ordering | None:
     """The order of a type's values, or None for types that have none that filters could use.
 
     >>> ordering(pa.int8()).low, ordering(pa.int8()).high
@@ -116,7 +117,7 @@ def ordering(data_type: Any) -> Ordering | None:
     return None
 
 
-def _fixed_width(data_type: Any) -> Ordering | None:
+def _fixed_width(data_type: pa.DataType) -> Ordering | None:
     if pa.types.is_interval(data_type):
         return None
     bits = data_type.bit_width
@@ -139,7 +140,7 @@ def after_prefix(prefix: str) -> str | None:
     return kept[:-1] + chr(_SURROGATES.stop if following in _SURROGATES else following)
 
 
-def unscaled(value: Any, scale: int) -> int:
+def unscaled(value: Decimal, scale: int) -> int:
     """A decimal's digits as one integer at a given scale, never rounded by a context.
 
     >>> from decimal import Decimal
@@ -147,23 +148,23 @@ def unscaled(value: Any, scale: int) -> int:
     -150
     """
     sign, digits, exponent = value.as_tuple()
-    number = int("".join(map(str, digits))) * 10 ** (exponent + scale)
+    number = int("".join(map(str, digits))) * 10 ** (int(exponent) + scale)
     return -number if sign else number
 
 
-def to_integers(array: Any) -> Any:
+def to_integers(array: pa.Array) -> pa.Array:
     """Booleans, dates, times, timestamps and durations by the integers that they are stored as."""
     if pa.types.is_boolean(array.type):
         return array.cast(pa.int8())
     return array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64())
 
 
-def _integers(keys: Sequence[Key | None], data_type: Any) -> Any:
+def _integers(keys: Sequence[Key | None], data_type: pa.DataType) -> pa.Array:
     if pa.types.is_boolean(data_type):
         return pa.array([None if key is None else bool(key) for key in keys], data_type)
     return pa.array(keys, pa.int32() if data_type.bit_width == 32 else pa.int64()).cast(data_type)
 
 
-def _decimals(keys: Sequence[Key | None], data_type: Any) -> Any:
+def _decimals(keys: Sequence[Key | None], data_type: pa.DataType) -> pa.Array:
     texts = [None if key is None else f"{key}e{-data_type.scale}" for key in keys]
     return pa.array(texts, pa.string()).cast(data_type)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from threading import Lock
-from typing import Any
 
 import pyarrow as pa
 from datafusion import SessionContext
@@ -36,7 +35,7 @@ _NO_COLUMN = re.compile(r"No field named (?:\"((?:[^\"]|\"\")*)\"|(\S+?))\.(?: |
 _RESHAPING = ("common_sub_expression_eliminate", "extract_leaf_expressions", "push_down_leaf_projections")
 
 
-def parse(sql: str, schema: Any) -> Predicate:
+def parse(sql: str, schema: pa.Schema) -> Predicate:
     """Read a filter over a table's schema, with every literal in the type that it is compared in.
 
     >>> parse("day >= '2025-12-10' AND NOT (n < 5)", pa.schema([("day", pa.date32()), ("n", pa.int32())])).to_sql()
@@ -54,7 +53,7 @@ def parse(sql: str, schema: Any) -> Predicate:
 class _Reader:
     """Reads one filter: a short one at once, a long one in pieces that DataFusion's recursion can bear."""
 
-    def __init__(self, sql: str, schema: Any) -> None:
+    def __init__(self, sql: str, schema: pa.Schema) -> None:
         self._sql = sql
         self._schema = schema
 
@@ -101,7 +100,7 @@ class _Reader:
         return joined([self._built(part, texts) for part in _grouped(node)])
 
     def _read(self, sql: str) -> Predicate:
-        context = _context(self._schema)
+        context = _context(_with_storage_types(self._schema))
         with _LOCK:
             bound = bind_terms(context, sql, self._schema)
         table = context.table(_TABLE)
@@ -180,8 +179,15 @@ def _refuse_long(own: list[Token]) -> None:
         )
 
 
+def _with_storage_types(schema: pa.Schema) -> pa.Schema:
+    """A schema without extension types, which can't be hashed and which DataFusion does not know."""
+    kinds = [field.type for field in schema]
+    plain = [kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind for kind in kinds]
+    return pa.schema([field.with_type(kind) for field, kind in zip(schema, plain, strict=True)])
+
+
 @lru_cache(maxsize=64)
-def _context(schema: Any) -> SessionContext:
+def _context(schema: pa.Schema) -> SessionContext:
     context = SessionContext(session_config())
     for rule in _RESHAPING:
         context.remove_optimizer_rule(rule)
@@ -193,7 +199,7 @@ def _shown(sql: str) -> str:
     return repr(sql) if len(sql) <= _SHOWN else f"{sql[:_SHOWN]!r}… ({len(sql)} characters)"
 
 
-def _reason(error: Exception, schema: Any) -> str:
+def _reason(error: Exception, schema: pa.Schema) -> str:
     """What is wrong with a filter, in a line: a function or a column that is not known, with names like it."""
     text = str(error)
     if function := _NO_FUNCTION.search(text):

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+from datafusion.plan import LogicalPlan
 
 from lancepart.errors import InvalidInputError
+from lancepart.model.aliases import RawExpr
 from lancepart.model.decimals import adapted
 from lancepart.model.predicate import (
     And,
@@ -42,7 +44,7 @@ _OUTCOMES: dict[str, bool | None] = {
 }
 
 
-def from_plan(plan: Any, schema: Any) -> Predicate:
+def from_plan(plan: LogicalPlan, schema: pa.Schema) -> Predicate:
     """The filters of a plan of one table as a tree."""
     tree = _Tree(schema)
     kinds: list[Predicate] = []
@@ -65,10 +67,10 @@ def from_plan(plan: Any, schema: Any) -> Predicate:
 class _Tree:
     """Builds the nodes of one filter."""
 
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
 
-    def node(self, expression: Any) -> Predicate:
+    def node(self, expression: RawExpr) -> Predicate:
         """One boolean expression as a node, ``Opaque`` when there is nothing better to say."""
         kind = expression.variant_name()
         operands = expression.rex_call_operands() if kind not in {"Column", "Literal"} else []
@@ -92,7 +94,7 @@ class _Tree:
             case _:
                 return self._opaque(expression)
 
-    def _binary(self, expression: Any, operands: list[Any]) -> Predicate:
+    def _binary(self, expression: RawExpr, operands: list[RawExpr]) -> Predicate:
         operator = expression.rex_call_operator()
         if operator in {"AND", "OR"}:
             node = And if operator == "AND" else Or
@@ -107,7 +109,7 @@ class _Tree:
             return self._distinct(left, literal, negated="NOT" in operator) or self._opaque(expression)
         return self._comparison(left, {"!=": "<>"}.get(operator, operator), literal) or self._opaque(expression)
 
-    def _comparison(self, side: Any, operator: str, literal: Any) -> Predicate | None:
+    def _comparison(self, side: RawExpr, operator: str, literal: pa.Scalar) -> Predicate | None:
         if operator not in _OPPOSITE:
             return None
         if not literal.is_valid:
@@ -122,14 +124,14 @@ class _Tree:
             return None
         return Comparison(column=column, operator=operator, literal=literal, widened=widened)
 
-    def _decimal(self, column: Column, operator: str, literal: Any, kind: Any) -> Predicate | None:
+    def _decimal(self, column: Column, operator: str, literal: pa.Scalar, kind: pa.DataType) -> Predicate | None:
         """A decimal column and a decimal of another type, compared in the column's own: a cast could overflow."""
         found = adapted(operator, literal.as_py(), kind) if pa.types.is_decimal(literal.type) else None
         if found is None:
             return None
         return Comparison(column=column, operator=found[0], literal=pa.scalar(found[1], kind))
 
-    def _distinct(self, side: Any, literal: Any, *, negated: bool) -> Predicate | None:
+    def _distinct(self, side: RawExpr, literal: pa.Scalar, *, negated: bool) -> Predicate | None:
         column = self._column(side)
         if pa.types.is_boolean(literal.type) and column is None:
             truth: Predicate | None = Is(operand=self.node(side), outcome=literal.as_py())
@@ -142,7 +144,7 @@ class _Tree:
             truth = And(operands=(equal, Not(operand=IsNull(column=column))))
         return truth if truth is None or negated else Not(operand=truth)
 
-    def _in_list(self, expression: Any, operands: list[Any]) -> Predicate:
+    def _in_list(self, expression: RawExpr, operands: list[RawExpr]) -> Predicate:
         side, *items = operands
         if any(item.variant_name() != "Literal" for item in items):
             return self._opaque(expression)
@@ -157,7 +159,7 @@ class _Tree:
         either = Or(operands=tuple(part for part in parts if part is not None))
         return Not(operand=either) if negated else either
 
-    def _like(self, expression: Any, operands: list[Any]) -> Predicate:
+    def _like(self, expression: RawExpr, operands: list[RawExpr]) -> Predicate:
         variant, column = expression.to_variant(), self._column(operands[0])
         if column is None or operands[1].variant_name() != "Literal" or "ilike" in expression.rex_call_operator():
             return self._opaque(expression)
@@ -176,7 +178,7 @@ class _Tree:
             )
         return _negated(positive) if variant.negated() else positive
 
-    def _case(self, expression: Any) -> Predicate:
+    def _case(self, expression: RawExpr) -> Predicate:
         """``LIKE '%'`` arrives as ``CASE column IS NOT NULL WHEN true THEN true END``: TRUE or NULL."""
         variant = expression.to_variant()
         branches, subject = variant.when_then_expr(), variant.expr()
@@ -187,7 +189,7 @@ class _Tree:
             return self._opaque(expression)
         return Or(operands=(Not(operand=IsNull(column=column)), Constant(value=None)))
 
-    def _outcome(self, kind: str, side: Any) -> Predicate | None:
+    def _outcome(self, kind: str, side: RawExpr) -> Predicate | None:
         negated, column = "Not" in kind, self._column(side)
         if kind in {"IsNull", "IsNotNull"} and not _is_test(side):
             test: Predicate | None = IsNull(column=column) if column is not None else None
@@ -195,17 +197,17 @@ class _Tree:
             test = Is(operand=self.node(side), outcome=_OUTCOMES[kind])
         return Not(operand=test) if test is not None and negated else test
 
-    def _opaque(self, expression: Any) -> Predicate:
+    def _opaque(self, expression: RawExpr) -> Predicate:
         rendering = render(expression)
         return Opaque(template=rendering.template(), sources=tuple(rendering.sources), portable=rendering.portable)
 
-    def _type(self, column: Column) -> Any:
+    def _type(self, column: Column) -> pa.DataType:
         if isinstance(column, str):
             return self.schema.field(column).type
         return column.value_type({field.name: field.type for field in self.schema})
 
     @staticmethod
-    def _column(expression: Any) -> Column | None:
+    def _column(expression: RawExpr) -> Column | None:
         """The column that an expression is, or the partition function of columns."""
         kind = expression.variant_name()
         if kind == "Column":
@@ -218,7 +220,7 @@ class _Tree:
         return Term(transform=transform, columns=plain) if len(plain) == len(names) else None
 
 
-def _is_test(expression: Any) -> bool:
+def _is_test(expression: RawExpr) -> bool:
     """Whether an expression is a filter in itself, so that NULL is one of its three outcomes."""
     kind = expression.variant_name()
     if kind == "BinaryExpr":
@@ -227,7 +229,7 @@ def _is_test(expression: Any) -> bool:
     return kind in {"Not", "InList", "Like", *_OUTCOMES}
 
 
-def _flat(operands: list[Any], operator: str) -> list[Any]:
+def _flat(operands: list[RawExpr], operator: str) -> list[RawExpr]:
     """The operands of a chain of ANDs or ORs, however deep: without recursion, since such chains get long."""
     flat: list[Any] = []
     waiting = list(reversed(operands))

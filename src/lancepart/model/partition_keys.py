@@ -7,10 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancepart.model.aliases import Value
+
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
-def value_keys(array: Any) -> list[str]:
+def value_keys(array: pa.Array | pa.ChunkedArray) -> list[str]:
     """For each value a text that is the same for equal values of any width, unit or precision, and for no others.
 
     >>> value_keys(pa.array([5, None], pa.int32())) == value_keys(pa.array([5, None], pa.int64()))
@@ -22,7 +24,7 @@ def value_keys(array: Any) -> list[str]:
     return ["n" if value is None else spelled for value, spelled in zip(*_spelled(plain), strict=True)]
 
 
-def value_texts(array: Any) -> list[str | None]:
+def value_texts(array: pa.ChunkedArray) -> list[str | None]:
     """For each value what a person reads, NULL as None.
 
     >>> from datetime import date
@@ -36,7 +38,7 @@ def value_texts(array: Any) -> list[str | None]:
     return texts
 
 
-def _plain(array: Any) -> Any:
+def _plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if pa.types.is_dictionary(array.type):
@@ -48,7 +50,7 @@ def _plain(array: Any) -> Any:
     return array
 
 
-def _spelled(array: Any) -> tuple[list[Any], list[str]]:
+def _spelled(array: pa.Array) -> tuple[list[Any], list[str]]:
     kind = array.type
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind):
         number = array.cast(pa.int32()) if pa.types.is_time32(kind) else array
@@ -62,7 +64,7 @@ def _spelled(array: Any) -> tuple[list[Any], list[str]]:
     return values, [_text(value) for value in values]
 
 
-def _text(value: Any) -> str:
+def _text(value: Value) -> str:
     match value:
         case bool():
             return f"b{int(value)}"

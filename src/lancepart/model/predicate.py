@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lancepart.model.aliases import Value
 from lancepart.model.quoting import arrow_type_name, quote_identifier, quote_literal, quote_string
 from lancepart.model.terms import Term
 
@@ -95,7 +96,7 @@ class Comparison:
 
     column: Column
     operator: str
-    literal: Any
+    literal: Value
     widened: bool = False
 
     def columns(self) -> frozenset[str]:
@@ -284,7 +285,7 @@ def _listed(parts: Sequence[Predicate], *, negated: bool) -> list[Predicate]:
     return [In(column=p[0], values=tuple(lists[p]), negated=negated) if isinstance(p, tuple) else p for p in kept]
 
 
-def _values(part: Predicate, *, negated: bool) -> tuple[Any, ...] | None:
+def _values(part: Predicate, *, negated: bool) -> tuple[pa.Scalar, ...] | None:
     """What a part lists for its column; None for one that lists nothing, and for floats with their zeros and NaNs."""
     match part:
         case Comparison(operator=operator, literal=literal, widened=False) if operator == ("<>" if negated else "="):

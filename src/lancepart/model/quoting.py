@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from datetime import date, timedelta
-from typing import Any
 
 import pyarrow as pa
 
@@ -54,7 +53,7 @@ def quote_string(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def arrow_type_name(data_type: Any) -> str:
+def arrow_type_name(data_type: pa.DataType) -> str:
     """The spelling of an Arrow type that ``arrow_cast`` understands.
 
     >>> arrow_type_name(pa.timestamp("us", "UTC"))
@@ -77,7 +76,7 @@ def arrow_type_name(data_type: Any) -> str:
     raise InvalidInputError(f"a value of type {data_type} has no SQL spelling")
 
 
-def quote_literal(value: Any) -> str:
+def quote_literal(value: pa.Scalar) -> str:
     """One Arrow scalar as SQL that gives back the same value of the same type.
 
     >>> quote_literal(pa.scalar(date(2025, 12, 10)))
@@ -119,7 +118,7 @@ def _integer(number: int) -> str:
     return str(number) if number > -(2**63) else "arrow_cast('-9223372036854775808', 'Int64')"
 
 
-def _floating(number: float, kind: Any) -> str:
+def _floating(number: float, kind: pa.DataType) -> str:
     name = {16: None, 32: "FLOAT", 64: "DOUBLE"}[kind.bit_width]
     if not math.isfinite(number):
         text = f"'{number}'"

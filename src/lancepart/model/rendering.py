@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
 
 import pyarrow as pa
+from datafusion.expr import Case
 
 from lancepart.errors import InvalidInputError
+from lancepart.model.aliases import RawExpr
 from lancepart.model.quoting import quote_identifier, quote_literal, quote_string
-from lancepart.model.terms import bound_transform, call
+from lancepart.model.terms import bound_transform
 
 _POSTFIX = {
     "IsNull": "IS NULL",
@@ -49,20 +50,20 @@ class Rendering:
         return re.sub("\ue000(\\d+)\ue001", r"{\1}", escaped)
 
 
-def render(expression: Any) -> Rendering:
+def render(expression: RawExpr) -> Rendering:
     """One expression as SQL; what has no spelling is refused."""
     rendering = Rendering()
     rendering.sql = _text(expression, rendering, 0)
     return rendering
 
 
-def literal_of(expression: Any) -> Any:
+def literal_of(expression: RawExpr) -> pa.Scalar:
     """A literal expression's value as an Arrow scalar."""
     value = expression.python_value()
     return value if isinstance(value, pa.Scalar) else pa.scalar(value)
 
 
-def _text(expression: Any, out: Rendering, depth: int) -> str:
+def _text(expression: RawExpr, out: Rendering, depth: int) -> str:
     if depth > MOST_NESTED:
         raise InvalidInputError(f"an expression in it is nested more than {MOST_NESTED} levels deep")
     kind = expression.variant_name()
@@ -78,7 +79,7 @@ def _text(expression: Any, out: Rendering, depth: int) -> str:
     return _call(kind, expression, operands, out)
 
 
-def _call(kind: str, expression: Any, operands: list[str], out: Rendering) -> str:
+def _call(kind: str, expression: RawExpr, operands: list[str], out: Rendering) -> str:
     match kind:
         case "BinaryExpr":
             operator = expression.rex_call_operator()
@@ -109,20 +110,20 @@ def _function(name: str, operands: list[str], out: Rendering) -> str:
     transform = bound_transform(name)
     if transform is not None:
         out.portable = False
-        return call(transform, operands)
+        return transform.call(operands)
     if name == "get_field":
         return reduce(lambda inner, key: f"`get_field`({inner}, {key})", operands)
     return f"{quote_identifier(name)}({', '.join(operands)})"
 
 
-def _like(expression: Any, operands: list[str]) -> str:
+def _like(expression: RawExpr, operands: list[str]) -> str:
     escape = expression.to_variant().escape_char()
     if escape not in {None, "\\"}:
         raise InvalidInputError("LIKE escapes by backslash only")
     return f"({operands[0]} {expression.rex_call_operator().upper()} {operands[1]})"
 
 
-def _case(variant: Any, out: Rendering, depth: int) -> str:
+def _case(variant: Case, out: Rendering, depth: int) -> str:
     coalesced = _coalesced(variant)
     if coalesced:
         return f"coalesce({', '.join(_text(item, out, depth) for item in coalesced)})"
@@ -137,7 +138,7 @@ def _case(variant: Any, out: Rendering, depth: int) -> str:
     return "(" + " ".join(parts) + " END)"
 
 
-def _coalesced(variant: Any) -> list[Any]:
+def _coalesced(variant: Case) -> list[RawExpr]:
     """What ``coalesce`` chose from, which DataFusion writes as a CASE that Lance does not read; else nothing."""
     branches, otherwise = variant.when_then_expr(), variant.else_expr()
     if variant.expr() is not None or otherwise is None:
@@ -149,7 +150,7 @@ def _coalesced(variant: Any) -> list[Any]:
     return [*(then for _, then in branches), otherwise]
 
 
-def _cast_type(expression: Any) -> str:
+def _cast_type(expression: RawExpr) -> str:
     """The type of a cast as ``arrow_cast`` spells it, read off DataFusion's own rendering of the expression."""
     found = _CAST.search(expression.canonical_name())
     if found is None:

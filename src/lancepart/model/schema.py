@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from lance_namespace_urllib3_client.models.json_arrow_field import JsonArrowFiel
 from lance_namespace_urllib3_client.models.json_arrow_schema import JsonArrowSchema
 
 from lancepart.errors import InvalidInputError, InvalidTableStateError, TableSchemaValidationError
+from lancepart.model.aliases import JsonMapping
 from lancepart.model.type_names import extension_metadata, type_from_name, type_name
 
 FIELD_ID = "lance:field_id"
@@ -22,7 +23,7 @@ _EXTENSION_NAME, _EXTENSION_METADATA = "ARROW:extension:name", "ARROW:extension:
 _MAX_FIELD_ID = 2**31 - 1
 
 
-def schema_to_json(schema: Any) -> JsonArrowSchema:
+def schema_to_json(schema: pa.Schema) -> JsonArrowSchema:
     """Spell a schema as DescribeTable does; what that loses of a type stands in the field's metadata.
 
     >>> schema_to_json(pa.schema([pa.field("id", pa.int64(), nullable=False)])).to_dict()
@@ -33,7 +34,7 @@ def schema_to_json(schema: Any) -> JsonArrowSchema:
     return JsonArrowSchema(fields=fields, metadata=_texts(schema.metadata, owner="the schema"))
 
 
-def schema_from_json(spelled: JsonArrowSchema | Mapping[str, Any] | str) -> Any:
+def schema_from_json(spelled: JsonArrowSchema | JsonMapping | str) -> pa.Schema:
     """Read a schema from its model, its mapping or its text.
 
     >>> schema_from_json('{"fields": [{"name": "day", "nullable": true, "type": {"type": "date32"}}]}')
@@ -45,7 +46,7 @@ def schema_from_json(spelled: JsonArrowSchema | Mapping[str, Any] | str) -> Any:
     return schema
 
 
-def type_to_json(arrow_type: Any) -> JsonArrowDataType:
+def type_to_json(arrow_type: pa.DataType) -> JsonArrowDataType:
     """Spell a type that stands alone, its unit and zone in the name since no field can carry them.
 
     >>> type_to_json(pa.timestamp("us", "UTC")).to_dict()
@@ -59,7 +60,7 @@ def type_to_json(arrow_type: Any) -> JsonArrowDataType:
     return plain if _is_exact(plain, arrow_type) else JsonArrowDataType(type=type_name(arrow_type))
 
 
-def type_from_json(spelled: JsonArrowDataType | Mapping[str, Any] | str) -> Any:
+def type_from_json(spelled: JsonArrowDataType | JsonMapping | str) -> pa.DataType:
     """Read a type; a bare ``timestamp``, ``time64`` or ``duration`` counts microseconds, a bare ``time32`` millis.
 
     >>> type_from_json({"type": "timestamp"})
@@ -83,7 +84,7 @@ def dumps(model: Any) -> str:
     return json.dumps(model.to_dict(), separators=(",", ":"), ensure_ascii=False)
 
 
-def check_column_names(schema: Any) -> None:
+def check_column_names(schema: pa.Schema) -> None:
     """Refuse a schema, or a struct in it, in which one name stands twice."""
     _check_names("the schema", schema)
     for path, field in _walk(schema):
@@ -91,7 +92,7 @@ def check_column_names(schema: Any) -> None:
             _check_names(f"column {path!r}", field.type)
 
 
-def refuse_empty_names(schema: Any) -> None:
+def refuse_empty_names(schema: pa.Schema) -> None:
     """Refuse a new column, or a field of a struct, that has an empty name: no filter could name it."""
     for name in schema.names:
         if not name:
@@ -101,7 +102,7 @@ def refuse_empty_names(schema: Any) -> None:
             raise TableSchemaValidationError(f"a field of column {path!r} has an empty name: give it one")
 
 
-def field_id(field: Any) -> int | None:
+def field_id(field: pa.Field) -> int | None:
     """The id that a field carries, or None; a malformed one is an error that names the field.
 
     >>> field_id(pa.field("a", pa.int32(), metadata={"lance:field_id": "7"}))
@@ -117,7 +118,7 @@ def field_id(field: Any) -> int | None:
     return int(text)
 
 
-def field_ids(schema: Any) -> dict[int, Any]:
+def field_ids(schema: pa.Schema) -> dict[int, pa.Field]:
     """Every field by its id, nested ones too; an id that stands twice is an error that names both fields."""
     found: dict[int, tuple[str, Any]] = {}
     for path, field in _walk(schema):
@@ -130,12 +131,12 @@ def field_ids(schema: Any) -> dict[int, Any]:
     return {number: field for number, (_, field) in found.items()}
 
 
-def field_by_id(schema: Any, number: int) -> Any | None:
+def field_by_id(schema: pa.Schema, number: int) -> pa.Field | None:
     """The field with this id, or None if the column was removed."""
     return field_ids(schema).get(number)
 
 
-def source_path(schema: Any, number: int) -> tuple[Any, ...] | None:
+def source_path(schema: pa.Schema, number: int) -> tuple[pa.Field, ...] | None:
     """The fields from a column down to the one with this id, all but the last structs; None if there is none such."""
     for field in schema:
         if field_id(field) == number:
@@ -145,7 +146,7 @@ def source_path(schema: Any, number: int) -> tuple[Any, ...] | None:
     return None
 
 
-def source_by_id(schema: Any, number: int) -> Any | None:
+def source_by_id(schema: pa.Schema, number: int) -> pa.Field | None:
     """The field with this id, a nested one under its path; None if it was removed or has no single value a row.
 
     >>> inner = pa.field("a", pa.int32(), metadata={"lance:field_id": "1"})
@@ -156,12 +157,12 @@ def source_by_id(schema: Any, number: int) -> Any | None:
     return None if path is None else path[-1].with_name(".".join(field.name for field in path))
 
 
-def max_field_id(schema: Any) -> int:
+def max_field_id(schema: pa.Schema) -> int:
     """The highest id in use, or -1; ids of removed columns are not seen here, so keep the highest ever given."""
     return max(field_ids(schema), default=-1)
 
 
-def assign_field_ids(schema: Any, start: int = 0) -> Any:
+def assign_field_ids(schema: pa.Schema, start: int = 0) -> pa.Schema:
     """Give an id, depth first, to each field that has none: from ``start``, and above every id in use.
 
     >>> schema = assign_field_ids(pa.schema([("a", pa.int32()), ("b", pa.list_(pa.int8()))]), start=5)
@@ -173,7 +174,7 @@ def assign_field_ids(schema: Any, start: int = 0) -> Any:
     return pa.schema([_with_ids(field, counter) for field in schema], metadata=schema.metadata)
 
 
-def require_field_ids(schema: Any) -> None:
+def require_field_ids(schema: pa.Schema) -> None:
     """Insist that each top-level column has its own valid id: what a stored table must have."""
     for field in schema:
         if field_id(field) is None:
@@ -181,7 +182,7 @@ def require_field_ids(schema: Any) -> None:
     field_ids(schema)
 
 
-def _with_ids(field: Any, counter: Iterator[int]) -> Any:
+def _with_ids(field: pa.Field, counter: Iterator[int]) -> pa.Field:
     if field_id(field) is None:
         field = field.with_metadata({**(field.metadata or {}), FIELD_ID.encode(): str(next(counter)).encode()})
     children = _children(field.type)
@@ -196,7 +197,7 @@ def _walk(fields: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
         yield from _walk(_children(field.type), f"{prefix}{field.name}.")
 
 
-def _children(arrow_type: Any) -> list[Any]:
+def _children(arrow_type: pa.DataType) -> list[pa.Field]:
     """The fields inside a type; those of an extension are its own affair."""
     if pa.types.is_map(arrow_type):
         return [arrow_type.key_field, arrow_type.item_field]
@@ -205,7 +206,7 @@ def _children(arrow_type: Any) -> list[Any]:
     return [arrow_type.field(i) for i in range(arrow_type.num_fields)]
 
 
-def _rebuilt(arrow_type: Any, children: list[Any]) -> Any:
+def _rebuilt(arrow_type: pa.DataType, children: list[pa.Field]) -> pa.DataType:
     """The same type around other fields."""
     if pa.types.is_struct(arrow_type):
         return pa.struct(children)
@@ -220,13 +221,13 @@ def _rebuilt(arrow_type: Any, children: list[Any]) -> Any:
     raise InvalidInputError(f"Lance does not store values of type {arrow_type}")
 
 
-def _check_names(owner: str, fields: Any) -> None:
+def _check_names(owner: str, fields: pa.DataType | pa.Schema) -> None:
     twice = [name for name, count in Counter(field.name for field in fields).items() if count > 1]
     if twice:
         raise TableSchemaValidationError(f"{owner} has {twice[0]!r} more than once; give each column its own name")
 
 
-def _field_to_json(field: Any) -> JsonArrowField:
+def _field_to_json(field: pa.Field) -> JsonArrowField:
     metadata = _texts(field.metadata, owner=f"field {field.name!r}") or {}
     metadata.pop(EXACT_TYPE, None)
     arrow_type = field.type
@@ -240,7 +241,7 @@ def _field_to_json(field: Any) -> JsonArrowField:
     return JsonArrowField(name=field.name, nullable=field.nullable, type=plain, metadata=metadata or None)
 
 
-def _field_from_json(model: JsonArrowField) -> Any:
+def _field_from_json(model: JsonArrowField) -> pa.Field:
     metadata = dict(model.metadata or {})
     exact = metadata.pop(EXACT_TYPE, None)
     try:
@@ -251,7 +252,7 @@ def _field_from_json(model: JsonArrowField) -> Any:
     return pa.ipc.read_schema(pa.schema([field]).serialize()).field(0) if _EXTENSION_NAME in metadata else field
 
 
-def _plain(arrow_type: Any) -> JsonArrowDataType:
+def _plain(arrow_type: pa.DataType) -> JsonArrowDataType:
     """A type as Lance's catalog spells it, which may say less than the type does."""
     kinds = pa.types
     if kinds.is_decimal(arrow_type):
@@ -270,13 +271,13 @@ def _plain(arrow_type: Any) -> JsonArrowDataType:
     return JsonArrowDataType(type=type_name(arrow_type, exact=False))
 
 
-def _is_exact(plain: JsonArrowDataType, arrow_type: Any) -> bool:
+def _is_exact(plain: JsonArrowDataType, arrow_type: pa.DataType) -> bool:
     if pa.types.is_map(arrow_type) and arrow_type.keys_sorted:
         raise InvalidInputError(f"Lance does not store {arrow_type}: a map whose keys are sorted")
     return plain.fields is not None or type_from_json(plain) == arrow_type
 
 
-def _nested_from_json(name: str, fields: list[Any], length: int | None) -> Any:
+def _nested_from_json(name: str, fields: list[pa.Field], length: int | None) -> pa.DataType:
     if name == "struct":
         return pa.struct(fields)
     if len(fields) != 1:

@@ -15,9 +15,10 @@ from lance_namespace_urllib3_client.models.partition_field import PartitionField
 from lance_namespace_urllib3_client.models.partition_spec import PartitionSpec as PartitionSpecModel
 
 from lancepart.errors import InvalidInputError
+from lancepart.model.aliases import JsonMapping
 from lancepart.model.expressions import Expression
 from lancepart.model.schema import dumps, field_by_id, source_by_id, type_from_json, type_to_json
-from lancepart.model.transforms import MultiBucket, Transform, Truncate, is_numeric_truncate
+from lancepart.model.transforms import Transform, transform_from_json
 from lancepart.model.type_names import holds_exactly, kind_of
 from lancepart.model.values import logical_type
 
@@ -32,7 +33,7 @@ class PartitionField:
 
     field_id: str
     source_ids: tuple[int, ...]
-    result_type: Any
+    result_type: pa.DataType
     transform: Transform | None = None
     expression: str | None = None
     opaque: bool = dataclass_field(default=False, compare=False, repr=False)
@@ -54,7 +55,7 @@ class PartitionField:
         ids = self.source_ids
         if not ids or any(isinstance(number, bool) or not isinstance(number, int) or number < 0 for number in ids):
             raise InvalidInputError(f"partition field {self.field_id!r} needs source_ids from 0 up, not {list(ids)}")
-        if self.transform is not None and not isinstance(self.transform, MultiBucket) and len(ids) != 1:
+        if self.transform is not None and not self.transform.takes_many and len(ids) != 1:
             name = self.transform.name
             raise InvalidInputError(
                 f"partition field {self.field_id!r}: {name} takes exactly one source, not {len(ids)}"
@@ -65,7 +66,7 @@ class PartitionField:
         mine = (self.source_ids, self.transform, self.expression)
         return mine == (other.source_ids, other.transform, other.expression)
 
-    def check(self, source_types: Sequence[Any]) -> None:
+    def check(self, source_types: Sequence[pa.DataType]) -> None:
         """Refuse columns that the field is not defined for, and a result type that is not what it gives."""
         if self.expression is not None:
             expression = _expression(self.expression, len(self.source_ids))
@@ -78,7 +79,7 @@ class PartitionField:
                 message = f"{transform.name} gives {given}, which is not the declared {self.result_type}"
                 raise InvalidInputError(f"partition field {self.field_id!r}: {message}")
 
-    def holds_exactly(self, source_types: Sequence[Any]) -> bool:
+    def holds_exactly(self, source_types: Sequence[pa.DataType]) -> bool:
         """Whether the declared type keeps every value that the field gives."""
         if self.transform is not None:
             given = self.transform.result_type(source_types)
@@ -87,7 +88,7 @@ class PartitionField:
             given = pa.null() if expression.unlisted is not None else expression.value_type(source_types)
         return holds_exactly(logical_type(self.result_type), logical_type(given))
 
-    def check_new(self, source_types: Sequence[Any]) -> None:
+    def check_new(self, source_types: Sequence[pa.DataType]) -> None:
         """What is asked of a field that is being defined, beyond what one that exists must hold."""
         if not self.holds_exactly(source_types):
             message = f"the declared {self.result_type} does not keep every value that the field gives"
@@ -97,7 +98,7 @@ class PartitionField:
             self._naming(lambda: expression.check_new(source_types, self.result_type))
             self._naming(lambda: expression.refuse_partial_nulls(source_types, self.result_type))
 
-    def apply(self, arrays: Sequence[Any]) -> Any:
+    def apply(self, arrays: Sequence[pa.Array]) -> pa.Array:
         """The partition value of each row, in the declared type; a removed column is an array of nulls."""
         if self.expression is not None:
             return _expression(self.expression, len(self.source_ids)).apply(arrays, self.result_type)
@@ -110,17 +111,15 @@ class PartitionField:
             message = f"a value does not fit the declared {self.result_type}: {error}"
             raise InvalidInputError(f"partition field {self.field_id!r}: {message}") from error
 
-    def sources(self, schema: Any) -> tuple[Any | None, ...]:
+    def sources(self, schema: pa.Schema) -> tuple[Any | None, ...]:
         """The source fields in a schema with field ids, nested ones under their paths; None for a removed one."""
         return tuple(source_by_id(schema, number) for number in self.source_ids)
 
-    def sql(self, columns: Sequence[str], *, source_types: Sequence[Any] = ()) -> str:
+    def sql(self, columns: Sequence[str], *, source_types: Sequence[pa.DataType] = ()) -> str:
         """The field as DataFusion SQL over columns already quoted; for an expression, over ``col0`` and so on."""
         if self.expression is not None:
             return self.expression
-        if isinstance(self.transform, Truncate):
-            return self.transform.sql(columns, numeric=is_numeric_truncate((*source_types, self.result_type)[0]))
-        return self.transform.sql(columns)  # type: ignore[union-attr]
+        return self.transform.sql(columns, (*source_types, self.result_type)[0])  # type: ignore[union-attr]
 
     def to_json(self) -> PartitionFieldModel:
         """The model that stands in a spec."""
@@ -133,14 +132,14 @@ class PartitionField:
         )
 
     @classmethod
-    def from_json(cls, spelled: PartitionFieldModel | Mapping[str, Any]) -> PartitionField:
+    def from_json(cls, spelled: PartitionFieldModel | JsonMapping) -> PartitionField:
         """The field that a model describes; an invalid one says which field and why."""
         name = spelled.field_id if isinstance(spelled, PartitionFieldModel) else spelled.get("field_id")
         try:
             model = (
                 spelled if isinstance(spelled, PartitionFieldModel) else PartitionFieldModel.from_dict(dict(spelled))
             )
-            transform = None if model.transform is None else Transform.from_json(model.transform)
+            transform = None if model.transform is None else transform_from_json(model.transform)
             result_type = type_from_json(model.result_type)
         except (ValueError, TypeError, AttributeError, InvalidInputError) as error:
             raise InvalidInputError(f"partition field {name!r} is not valid: {error}") from error
@@ -178,7 +177,7 @@ class PartitionSpec:
                 if field.same_values(other):
                     raise InvalidInputError(f"partition fields {other.field_id!r} and {field.field_id!r} are the same")
 
-    def check(self, schema: Any) -> None:
+    def check(self, schema: pa.Schema) -> None:
         """Insist that every field is defined over the columns it names; removed ones read as NULL."""
         for field in self.fields:
             for number, column in zip(field.source_ids, field.sources(schema), strict=True):
@@ -200,7 +199,7 @@ class PartitionSpec:
         return dumps(self.to_json())
 
     @classmethod
-    def from_json(cls, spelled: PartitionSpecModel | Mapping[str, Any] | str) -> PartitionSpec:
+    def from_json(cls, spelled: PartitionSpecModel | JsonMapping | str) -> PartitionSpec:
         """The spec that a model, its mapping or its text describes."""
         if isinstance(spelled, str):
             try:

@@ -5,23 +5,21 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from datafusion import udf
+from datafusion import ScalarUDF, SessionContext, udf
 
 from lancepart.errors import InvalidInputError
 from lancepart.model.functions import expression_type
 from lancepart.model.quoting import quote_identifier
 from lancepart.model.sql_text import arguments, closing, tokens
-from lancepart.model.transforms import TRANSFORMS, Day, Hour, Month, Transform, Year
+from lancepart.model.transforms import TRANSFORMS, Transform
 
-FUNCTION_NAMES = ("year", "month", "day", "hour", "bucket", "multi_bucket", "truncate")
-_SIZED = ("bucket", "multi_bucket", "truncate")
+FUNCTION_NAMES = tuple(name for name, kind in TRANSFORMS.items() if kind.is_function)
 _CALL = re.compile(rf"\b({'|'.join(FUNCTION_NAMES)})\s*\(", re.IGNORECASE)
 _ALIAS = re.compile(rf"partition_({'|'.join(FUNCTION_NAMES)})_(\d+)_[0-9a-f]{{32}}")
-_STAND_INS: dict[type, Any] = {kind: pa.timestamp("us") for kind in (Year, Month, Day, Hour)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,24 +31,14 @@ class Term:
 
     def to_sql(self, names: Mapping[str, str]) -> str:
         """The call, with the columns under other names where they have such."""
-        return call(self.transform, [quote_identifier(names.get(column, column)) for column in self.columns])
+        return self.transform.call([quote_identifier(names.get(column, column)) for column in self.columns])
 
-    def value_type(self, types: Mapping[str, Any]) -> Any:
+    def value_type(self, types: Mapping[str, pa.DataType]) -> pa.DataType:
         """The type of its values, given those of the columns."""
         return self.transform.result_type([types[column] for column in self.columns])
 
 
-def call(transform: Transform, arguments: Sequence[str]) -> str:
-    """A partition function as a filter spells it, over arguments that are SQL.
-
-    >>> call(TRANSFORMS["bucket"](16), ["`id`"])
-    'bucket(16, `id`)'
-    """
-    size = [str(getattr(transform, each.name)) for each in fields(transform)]  # type: ignore[arg-type]
-    return f"{transform.name}({', '.join([*size, *arguments])})"
-
-
-def bind_terms(ctx: Any, sql: str, schema: Any) -> str:
+def bind_terms(ctx: SessionContext, sql: str, schema: pa.Schema) -> str:
     """The same SQL over ``schema``, each partition function renamed to one registered for its arguments' types."""
     if not _CALL.search(sql):
         return sql
@@ -76,14 +64,14 @@ def bound_transform(alias: str) -> Transform | None:
 
 def _transform(name: str, size: int) -> Transform:
     kind: Any = TRANSFORMS[name]
-    return kind(size) if name in _SIZED else kind()
+    return kind(size) if kind.takes_number() else kind()
 
 
-def _bound(ctx: Any, name: str, inner: Sequence[str], schema: Any) -> str:
+def _bound(ctx: SessionContext, name: str, inner: Sequence[str], schema: pa.Schema) -> str:
     size, sources = _size(name, inner)
     transform = _transform(name, size)
     types = [expression_type(ctx, source, schema) for source in sources]
-    types = [_STAND_INS.get(type(transform), pa.int64()) if pa.types.is_null(kind) else kind for kind in types]
+    types = [transform.null_type if pa.types.is_null(kind) else kind for kind in types]
     transform.check(types)
     digest = hashlib.md5(repr(types).encode(), usedforsecurity=False).hexdigest()
     alias = f"partition_{name}_{size}_{digest}"
@@ -93,18 +81,19 @@ def _bound(ctx: Any, name: str, inner: Sequence[str], schema: Any) -> str:
 
 def _size(name: str, inner: Sequence[str]) -> tuple[int, Sequence[str]]:
     """The number that a function takes from either end of its arguments, and the other arguments."""
-    if name not in _SIZED:
+    kind = TRANSFORMS[name]
+    if not kind.takes_number():
         return 0, inner
     for position in (0, -1):
         if len(inner) > 1 and inner[position].isascii() and inner[position].isdigit():
             return int(inner[position]), inner[1:] if position == 0 else inner[:-1]
-    raise InvalidInputError(f"{name} takes a whole number and {'a column' if name != 'multi_bucket' else 'columns'}")
+    raise InvalidInputError(f"{name} takes a whole number and {'columns' if kind.takes_many else 'a column'}")
 
 
-def _function(transform: Transform, alias: str, types: Sequence[Any]) -> Any:
+def _function(transform: Transform, alias: str, types: Sequence[pa.DataType]) -> ScalarUDF:
     kind = transform.result_type(types)
 
-    def compute(*arrays: Any) -> Any:
+    def compute(*arrays: pa.Array) -> pa.Array:
         values = transform.apply(arrays)
         return values if values.type == kind else values.cast(kind)
 

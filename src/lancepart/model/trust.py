@@ -4,45 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
 from lancepart.model.spec import PartitionField, PartitionSpec
-from lancepart.model.transforms import Day, Hour, Month, Truncate, Year
 from lancepart.model.values import logical_type
 from lancepart.model.widening import UTC_ZONES
 
-_TIME_PARTS = (Year, Month, Day, Hour)
 
-
-def trusted(spec: PartitionSpec, schema: Any, *, foreign: bool) -> PartitionSpec:
+def trusted(spec: PartitionSpec, schema: pa.Schema, *, foreign: bool) -> PartitionSpec:
     """A spec whose fields say what can't be told of their values, so that nothing is concluded from it."""
     return replace(spec, fields=tuple(_trusted(field, schema, foreign=foreign) for field in spec.fields))
 
 
-def _trusted(field: PartitionField, schema: Any, *, foreign: bool) -> PartitionField:
+def _trusted(field: PartitionField, schema: pa.Schema, *, foreign: bool) -> PartitionField:
     kinds = _kinds(field, schema)
     opaque = is_inexact(field, kinds) or not field.holds_exactly(kinds)
-    zoned = foreign and isinstance(field.transform, _TIME_PARTS) and _has_zone(kinds[0])
+    zoned = foreign and field.transform is not None and field.transform.is_time_part and _has_zone(kinds[0])
     return replace(field, opaque=opaque, any_zone=zoned) if opaque or zoned else field
 
 
-def check_stored(spec: PartitionSpec, schema: Any) -> None:
+def check_stored(spec: PartitionSpec, schema: pa.Schema) -> None:
     """Insist that a spec that stands in a table is valid; the document knows fields that we only read."""
     known = [field for field in spec.fields if not is_inexact(field, _kinds(field, schema))]
     replace(spec, fields=tuple(known)).check(schema)
 
 
-def is_inexact(field: PartitionField, source_types: Sequence[Any]) -> bool:
+def is_inexact(field: PartitionField, source_types: Sequence[pa.DataType]) -> bool:
     """Whether a field is one of the document's that we don't compute: what is left of a truncated float."""
-    return isinstance(field.transform, Truncate) and pa.types.is_floating(logical_type(source_types[0]))
+    return field.transform is not None and field.transform.is_inexact(source_types[0])
 
 
-def _kinds(field: PartitionField, schema: Any) -> list[Any]:
+def _kinds(field: PartitionField, schema: pa.Schema) -> list[pa.DataType]:
     return [pa.null() if source is None else source.type for source in field.sources(schema)]
 
 
-def _has_zone(source_type: Any) -> bool:
+def _has_zone(source_type: pa.DataType) -> bool:
     kind = logical_type(source_type)
     return bool(pa.types.is_timestamp(kind) and kind.tz not in UTC_ZONES)

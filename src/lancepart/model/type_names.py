@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import pyarrow as pa
 
@@ -69,7 +68,7 @@ _DECIMALS = {f"decimal{bits}": getattr(pa, f"decimal{bits}") for bits in (32, 64
 _UNITS = ("s", "ms", "us", "ns")
 
 
-def type_name(arrow_type: Any, *, exact: bool = True) -> str:
+def type_name(arrow_type: pa.DataType, *, exact: bool = True) -> str:
     """The name of a type without fields; the plain one leaves out units, zones and how values are encoded.
 
     >>> type_name(pa.timestamp("us", "UTC")), type_name(pa.timestamp("us", "UTC"), exact=False)
@@ -91,7 +90,7 @@ def type_name(arrow_type: Any, *, exact: bool = True) -> str:
     return name if exact else re.split(r"[\[(]", name, maxsplit=1)[0]
 
 
-def type_from_name(name: str, length: int | None = None) -> Any:
+def type_from_name(name: str, length: int | None = None) -> pa.DataType:
     """Read a type's name, plain or exact, with the length that a plain one may have beside it.
 
     >>> type_from_name("dictionary<values=utf8, indices=int8, ordered=0>")
@@ -111,7 +110,7 @@ def type_from_name(name: str, length: int | None = None) -> Any:
     return found
 
 
-def kind_of(arrow_type: Any) -> str:
+def kind_of(arrow_type: pa.DataType) -> str:
     """What a type holds, whatever its width, unit or offsets: between types of one kind a value is merely cast.
 
     >>> kind_of(pa.int8()) == kind_of(pa.decimal128(5, 2)), kind_of(pa.large_string()), kind_of(pa.timestamp("s"))
@@ -127,7 +126,7 @@ def kind_of(arrow_type: Any) -> str:
     return str(arrow_type).split("[", 1)[0].rstrip("0123456789")
 
 
-def holds_exactly(declared: Any, given: Any) -> bool:
+def holds_exactly(declared: pa.DataType, given: pa.DataType) -> bool:
     """Whether a type that is declared for values keeps each of them that fits, so that equal ones stay equal.
 
     >>> holds_exactly(pa.int64(), pa.int32()), holds_exactly(pa.float32(), pa.float64())
@@ -147,7 +146,7 @@ def holds_exactly(declared: Any, given: Any) -> bool:
     return kind_of(declared) == kind_of(given) in ("text", "bytes")
 
 
-def extension_metadata(arrow_type: Any) -> str | bytes:
+def extension_metadata(arrow_type: pa.DataType) -> str | bytes:
     """What stands in ``ARROW:extension:metadata`` for an extension type; Arrow's own do not say it themselves.
 
     >>> extension_metadata(pa.fixed_shape_tensor(pa.float32(), [2, 3]))
@@ -162,7 +161,7 @@ def extension_metadata(arrow_type: Any) -> str | bytes:
     return json.dumps(parameters) if parameters else ""
 
 
-def _by_length(name: str, length: int) -> Any:
+def _by_length(name: str, length: int) -> pa.DataType:
     if name == "fixed_size_binary":
         return pa.binary(length)
     if name in _DECIMALS:
@@ -171,7 +170,7 @@ def _by_length(name: str, length: int) -> Any:
     return None
 
 
-def _by_pattern(name: str) -> Any:
+def _by_pattern(name: str) -> pa.DataType:
     if name in _BY_NAME:
         return _BY_NAME[name]
     if match := _TIME.fullmatch(name):

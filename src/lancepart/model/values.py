@@ -6,11 +6,12 @@ from decimal import Decimal, localcontext
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def logical_type(arrow_type: Any) -> Any:
+def logical_type(arrow_type: pa.DataType) -> pa.DataType:
     """A type without its encoding: a dictionary's values, an extension's storage, a view's plain form.
 
     >>> logical_type(pa.dictionary(pa.int8(), pa.string_view()))
@@ -24,7 +25,7 @@ def logical_type(arrow_type: Any) -> Any:
     return views.get(arrow_type, arrow_type)
 
 
-def decoded(array: Any) -> Any:
+def decoded(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One plain array of the logical type."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -33,7 +34,7 @@ def decoded(array: Any) -> Any:
     return array if array.type == logical_type(array.type) else decoded(array.cast(logical_type(array.type)))
 
 
-def canonical(array: Any) -> Any:
+def canonical(array: pa.Array) -> pa.Array:
     """One zero and one NaN, so that equal floats are one partition."""
     if not pa.types.is_floating(array.type):
         return array
@@ -42,18 +43,18 @@ def canonical(array: Any) -> Any:
     return pa.array(values, array.type, mask=_nulls(array))
 
 
-def _nulls(array: Any) -> Any:
+def _nulls(array: pa.Array) -> npt.NDArray[np.bool_]:
     return pc.is_null(array).to_numpy(zero_copy_only=False)
 
 
-def truncated_integers(array: Any, width: int, *, floor: bool = False) -> Any:
+def truncated_integers(array: pa.Array, width: int, *, floor: bool = False) -> pa.Array:
     """Integers less their remainder by ``width``, in their own type."""
     values = pc.fill_null(array, 0).to_numpy(zero_copy_only=False)
     cut = _rounded_down if floor else _toward_zero
     return pa.array(cut(values, width), array.type, mask=_nulls(array))
 
 
-def _rounded_down(values: Any, width: int) -> Any:
+def _rounded_down(values: npt.NDArray[np.int64], width: int) -> npt.NDArray[np.int64]:
     """Each value less its remainder, which is never negative; what would leave the type stays at its least value."""
     limits = np.iinfo(values.dtype)
     if width > limits.max:
@@ -70,7 +71,7 @@ def _toward_zero(values: Any, width: int) -> Any:
     return np.where(values == limits.min, limits.min if width == -limits.min else 0, 0).astype(values.dtype)
 
 
-def truncated_decimals(array: Any, width: int, *, floor: bool = False) -> Any:
+def truncated_decimals(array: pa.Array, width: int, *, floor: bool = False) -> pa.Array:
     """By the unscaled value: up to 18 digits as int64, longer ones in Python, each distinct value once."""
     kind = array.type
     step = width * 10**kind.scale

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pyarrow as pa
 
@@ -14,7 +13,7 @@ _DAY = 86_400
 UTC_ZONES = {None, "UTC", "+00:00", "Z", "Etc/UTC"}
 
 
-def widening(source: Any, target: Any) -> Callable[[Key], Key] | None:
+def widening(source: pa.DataType, target: pa.DataType) -> Callable[[Key], Key] | None:
     """The cast from one type to another as a non-decreasing function of keys, or None.
 
     >>> to_date = widening(pa.timestamp("us"), pa.date32())
@@ -52,13 +51,13 @@ def _from_integer(before: Ordering, after: Ordering) -> Callable[[Key], Key] | N
     return None
 
 
-def _from_decimal(source: Any, target: Any) -> Callable[[Key], Key] | None:
+def _from_decimal(source: pa.DataType, target: pa.DataType) -> Callable[[Key], Key] | None:
     shift = target.scale - source.scale
     fits = shift >= 0 and target.precision - target.scale >= source.precision - source.scale
     return (lambda key: key * 10**shift) if fits else None
 
 
-def _from_time(source: Any, target: Any) -> Callable[[Key], Key] | None:
+def _from_time(source: pa.DataType, target: pa.DataType) -> Callable[[Key], Key] | None:
     types = pa.types
     if types.is_date32(source) and types.is_timestamp(target) and target.tz in UTC_ZONES:
         factor = _DAY * _PER_SECOND[target.unit]

@@ -8,6 +8,9 @@ from functools import reduce
 from itertools import product
 from typing import Any
 
+import pyarrow as pa
+
+from lancepart.model.aliases import JsonMapping
 from lancepart.model.domain import Domain
 from lancepart.model.ordering import Ordering, ordering
 from lancepart.model.predicate import (
@@ -24,8 +27,8 @@ from lancepart.model.predicate import (
     Predicate,
     StartsWith,
 )
+from lancepart.model.terms import Term
 from lancepart.model.widening import widening
-from lancepart.plan.transform_preimage import preimage
 
 Constraint = Mapping[Column, Domain]
 """What one alternative leaves possible, by column or partition function of columns; one that is not named is free."""
@@ -57,7 +60,7 @@ NEVER = Some(parts=())
 Formula = Every | Some
 
 
-def formula(predicate: Predicate, types: Mapping[str, Any]) -> Formula:
+def formula(predicate: Predicate, types: Mapping[str, pa.DataType]) -> Formula:
     """What must hold of the columns' values in a row for which the predicate is TRUE."""
     return _ask(predicate, _TRUE, types)
 
@@ -85,7 +88,7 @@ def alternatives(asked: Formula) -> list[Constraint] | None:
     return combinations
 
 
-def _ask(predicate: Predicate, wanted: Outcomes, types: Mapping[str, Any]) -> Formula:
+def _ask(predicate: Predicate, wanted: Outcomes, types: Mapping[str, pa.DataType]) -> Formula:
     """What must hold for the predicate to have one of the wanted outcomes."""
     if wanted == _ALL:
         return ALWAYS
@@ -108,7 +111,7 @@ def _ask(predicate: Predicate, wanted: Outcomes, types: Mapping[str, Any]) -> Fo
             return ALWAYS
 
 
-def _ask_all(operands: tuple[Predicate, ...], wanted: Outcomes, types: Mapping[str, Any]) -> Formula:
+def _ask_all(operands: tuple[Predicate, ...], wanted: Outcomes, types: Mapping[str, pa.DataType]) -> Formula:
     """A conjunction is FALSE where one operand is, else NULL where one is, else TRUE."""
     if not wanted:
         return NEVER
@@ -126,7 +129,7 @@ def _flipped(wanted: Outcomes) -> Outcomes:
     return frozenset(None if outcome is None else not outcome for outcome in wanted)
 
 
-def _atom(predicate: Any, wanted: Outcomes, types: Mapping[str, Any]) -> Formula:
+def _atom(predicate: Any, wanted: Outcomes, types: Mapping[str, pa.DataType]) -> Formula:
     column = predicate.column
     order = ordering(types[column] if isinstance(column, str) else column.value_type(types))
     if isinstance(predicate, IsNull) and order is None:
@@ -140,7 +143,14 @@ def _atom(predicate: Any, wanted: Outcomes, types: Mapping[str, Any]) -> Formula
     domain = reduce(Domain.union, chosen, Domain.nothing(order))
     if domain.is_empty:
         return NEVER
-    return _constraint({column: domain} if isinstance(column, str) else preimage(column, domain, types))
+    return _constraint({column: domain} if isinstance(column, str) else _pulled_back(column, domain, types))
+
+
+def _pulled_back(term: Term, domain: Domain, types: JsonMapping) -> dict[Column, Domain]:
+    """The column's own domain where the function never reorders values, else the function's: both say all there is."""
+    order = ordering(types[term.columns[0]])
+    found = None if order is None else term.transform.preimage(domain, order)
+    return {term: domain} if found is None else {term.columns[0]: found}
 
 
 def _true_and_false(predicate: Predicate, order: Ordering) -> tuple[Domain, Domain] | None:
@@ -178,7 +188,7 @@ def _compared(predicate: Comparison, order: Ordering) -> tuple[Domain, Domain] |
 
 
 def _listed(
-    literals: tuple[Any, ...], order: Ordering, values: Domain, *, negated: bool
+    literals: tuple[pa.Scalar, ...], order: Ordering, values: Domain, *, negated: bool
 ) -> tuple[Domain, Domain] | None:
     if any(ordering(literal.type) != order for literal in literals if literal.is_valid):
         return None

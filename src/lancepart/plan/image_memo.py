@@ -8,10 +8,11 @@ from itertools import accumulate, chain, pairwise
 from typing import Any
 
 from lancepart.model.domain import Domain
+from lancepart.model.narrowing import closed
 from lancepart.model.ordering import ordering
 from lancepart.model.spec import PartitionField
 from lancepart.plan.formula import Every, Formula
-from lancepart.plan.transform_image import applied, closed, image, is_computed
+from lancepart.plan.transform_image import applied, image, is_computed
 
 _FEW_VALUES = 64
 

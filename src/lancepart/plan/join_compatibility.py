@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import gcd, lcm
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from lancepart.model.hive_functions import Hash, Unknown
-from lancepart.model.join_keys import hash_alike
+from lancepart.model.aliases import Value
 from lancepart.model.spec import PartitionField, PartitionSpec
-from lancepart.model.transforms import Bucket, Identity, Transform, Truncate, is_numeric_truncate
+from lancepart.model.transforms import Identity, Transform
 from lancepart.model.values import canonical, decoded, logical_type
 from lancepart.plan.leaf_pruning import column_of
-
-_MAX_WIDTH = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +21,8 @@ class JoinKey:
 
     left: str
     right: str
-    left_type: Any
-    right_type: Any
+    left_type: pa.DataType
+    right_type: pa.DataType
     compared: Any
 
     @property
@@ -43,26 +38,18 @@ class Share:
     keys: tuple[int, ...]
     transform: Transform | None
     expression: str | None = None
-    result_type: Any = None
+    result_type: pa.DataType = None
 
-    def can_match(self, value: Any) -> bool:
+    def can_match(self, value: Value) -> bool:
         """Whether a leaf with this value can hold a row that matches: a transform is NULL only of NULL keys."""
         return value is not None or self.transform is None
 
     def describe(self, names: Sequence[str]) -> str:
         """The function as ``partition_by`` spells it."""
         own = [names[key] for key in self.keys]
-        match self.transform:
-            case None:
-                return f"expr({self.expression}) of {', '.join(own)}"
-            case Identity():
-                return own[0]
-            case Bucket(num_buckets=number):
-                return f"{self.transform.name}({number}, {', '.join(own)})"
-            case Truncate(width=width):
-                return f"truncate({own[0]}, {width})"
-            case _:
-                return f"{self.transform.name}({own[0]})"
+        if self.transform is None:
+            return f"expr({self.expression}) of {', '.join(own)}"
+        return self.transform.spelled(own)
 
 
 def offers(spec: PartitionSpec, positions: Mapping[int, int], keys: Sequence[JoinKey]) -> frozenset[Share]:
@@ -73,12 +60,8 @@ def offers(spec: PartitionSpec, positions: Mapping[int, int], keys: Sequence[Joi
 
 def offer(field: PartitionField, positions: Mapping[int, int]) -> Share | None:
     """A partition field as a function of join keys, if it is known, and over nothing else."""
-    if (
-        field.opaque
-        or field.any_zone
-        or isinstance(field.transform, Unknown)
-        or not set(field.source_ids) <= positions.keys()
-    ):
+    unknown = field.transform is not None and not field.transform.is_known
+    if field.opaque or field.any_zone or unknown or not set(field.source_ids) <= positions.keys():
         return None
     positions_of_keys = tuple(positions[source] for source in field.source_ids)
     given = None if field.expression is None else field.result_type
@@ -88,9 +71,9 @@ def offer(field: PartitionField, positions: Mapping[int, int]) -> Share | None:
 def _agrees(share: Share, keys: Sequence[JoinKey]) -> bool:
     """Whether equal keys give equal values though the two columns' types differ."""
     own = [keys[place] for place in share.keys]
-    if share.expression is not None or isinstance(share.transform, Hash):
+    if share.transform is None:
         return all(key.is_uniform for key in own)
-    return not isinstance(share.transform, Bucket) or all(hash_alike(key.left_type, key.right_type) for key in own)
+    return all(share.transform.agrees(key.left_type, key.right_type) for key in own)
 
 
 def meet(offered: Iterable[frozenset[Share]], keys: Sequence[JoinKey]) -> tuple[Share, ...]:
@@ -127,53 +110,31 @@ def _coarser(mine: Share, theirs: Share, keys: Sequence[JoinKey]) -> Share | Non
         return None
     if mine == theirs:
         return mine
-    match mine.transform, theirs.transform:
-        case (Bucket(), Bucket()) if type(mine.transform) is type(theirs.transform):
-            number = gcd(mine.transform.num_buckets, theirs.transform.num_buckets)
-            return replace(mine, transform=type(mine.transform)(num_buckets=number)) if number > 1 else None
-        case (Truncate(width=a), Truncate(width=b)) if type(mine.transform) is type(theirs.transform):
-            numeric = is_numeric_truncate(logical_type(keys[mine.keys[0]].left_type))
-            width = lcm(a, b) if numeric else min(a, b)
-            return replace(mine, transform=type(mine.transform)(width=width)) if width <= _MAX_WIDTH else None
-        case _:
-            return None
+    if mine.transform is None or theirs.transform is None:
+        return None
+    common = mine.transform.coarser(theirs.transform, keys[mine.keys[0]].left_type)
+    return None if common is None else replace(mine, transform=common)
 
 
 def share_values(
-    share: Share, spec: PartitionSpec, positions: Mapping[int, int], types: Sequence[Any], rows: Any
-) -> Any:
+    share: Share, spec: PartitionSpec, positions: Mapping[int, int], types: Sequence[pa.DataType], rows: pa.Table
+) -> pa.Array:
     """A share's value for each of a spec's leaves; ``types`` are the key columns' own on this side."""
     fields = [(field, own) for field in spec.fields if (own := offer(field, positions)) is not None]
     for field, own in fields:
         if own == share:
             return column_of(rows, field)
     for field, own in fields:
-        if own.keys == share.keys and _gives(own.transform, share.transform, field.result_type):
-            return _reduced(column_of(rows, field), share.transform)
+        if own.keys == share.keys and own.transform is not None and share.transform is not None:
+            reduced = own.transform.reduced(column_of(rows, field), share.transform)
+            if reduced is not None:
+                return reduced
     exact = {own.keys[0]: field for field, own in fields if isinstance(own.transform, Identity)}
     arrays = [column_of(rows, exact[place]).cast(logical_type(types[place])) for place in share.keys]
     return canonical(decoded(_applied(share, arrays)))
 
 
-def _gives(finer: Transform | None, coarser: Transform | None, data_type: Any) -> bool:
-    match finer, coarser:
-        case (Bucket(num_buckets=a), Bucket(num_buckets=b)):
-            return type(finer) is type(coarser) and a % b == 0
-        case (Truncate(width=a), Truncate(width=b)):
-            divides = b % a == 0 if is_numeric_truncate(data_type) else b <= a
-            return type(finer) is type(coarser) and divides
-        case _:
-            return False
-
-
-def _reduced(values: Any, transform: Any) -> Any:
-    if isinstance(transform, Truncate):
-        return transform.apply([values])
-    numbers = pc.fill_null(values, 0).to_numpy(zero_copy_only=False)
-    return pa.array(numbers % transform.num_buckets, mask=values.is_null().to_numpy(zero_copy_only=False))
-
-
-def _applied(share: Share, arrays: Sequence[Any]) -> Any:
+def _applied(share: Share, arrays: Sequence[pa.Array]) -> pa.Array:
     if share.transform is not None:
         return share.transform.apply(arrays)
     sources = tuple(range(len(arrays)))

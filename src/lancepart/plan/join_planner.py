@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from lancepart.errors import UnsupportedOperationError
 from lancepart.layout.layouts import as_leaves
 from lancepart.layout.leaves import Leaf
@@ -54,7 +56,7 @@ class Side:
         return {number: place for place, number in enumerate(numbers) if number is not None}
 
     @property
-    def types(self) -> list[Any]:
+    def types(self) -> list[pa.DataType]:
         """The types of the key columns."""
         return [self.metadata.schema.field(self.metadata.schema.get_field_index(name)).type for name in self.columns]
 

@@ -12,21 +12,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.format.names import partition_column
+from lancepart.model.aliases import JsonObject
+from lancepart.model.calendar import PARTS, cells, hours_of
 from lancepart.model.domain import Domain
 from lancepart.model.ordering import ordering
 from lancepart.model.spec import PartitionField
 from lancepart.model.terms import Term
-from lancepart.model.transforms import Bucket, Identity, Truncate
+from lancepart.model.transforms import Bucket, Identity
 from lancepart.model.values import canonical, decoded
-from lancepart.plan.calendar import PARTS, cells
 from lancepart.plan.formula import Constraint
 from lancepart.plan.image_memo import Images
 from lancepart.plan.transform_image import (
     MOST_VALUES,
-    TIME_PARTS,
     applied,
     combinations,
-    hours_of,
     image,
     source_domains,
     term_domain,
@@ -40,7 +39,7 @@ class Leaves:
     """The partition values of many leaves of one spec version, asked one constraint after the other."""
 
     def __init__(
-        self, fields: Sequence[PartitionField], columns: Mapping[int, Any], values: Any, images: Images
+        self, fields: Sequence[PartitionField], columns: Mapping[int, pa.Field], values: pa.Table, images: Images
     ) -> None:
         fields = [field for field in fields if not field.opaque]
         self._fields = tuple(fields)
@@ -58,7 +57,7 @@ class Leaves:
         ]
         self._known: dict[tuple[int, Domain], Bools] = {}
         self._coded: dict[str, tuple[Any, Any]] = {}
-        self._dated: dict[int, tuple[dict[str, Any], Bools, Any]] = {}
+        self._dated: dict[int, tuple[JsonObject, Bools, Any]] = {}
 
     def all(self) -> Bools:
         """Every leaf."""
@@ -97,12 +96,12 @@ class Leaves:
         if identity is not None:
             return self._field(identity, domain)
         kept = self.all()
-        parts = {TIME_PARTS[type(f.transform)]: self._values[f.field_id] for f in fields if _is_part(f)}
+        parts = {f.transform.name: self._values[f.field_id] for f in fields if f.transform and f.transform.is_time_part}
         if parts:
             any_zone = any(field.any_zone for field in fields)
             kept &= self._in_calendar(fields[0].source_ids[0], parts, domain, any_zone=any_zone)
         for field in fields:
-            if not _is_part(field):
+            if field.transform is None or not field.transform.is_time_part:
                 kept &= self._field(field, domain)
         return self._together(fields, domain, parts, kept) if len(fields) > max(len(parts), 1) else kept
 
@@ -118,14 +117,16 @@ class Leaves:
         distinct, codes = self._coded[field.field_id]
         return _numpy(domain.mask(distinct))[codes]
 
-    def _in_calendar(self, source: int, parts: Mapping[str, Any], domain: Domain, *, any_zone: bool) -> Bools:
+    def _in_calendar(self, source: int, parts: Mapping[str, pa.Array], domain: Domain, *, any_zone: bool) -> Bools:
         """Which leaves have the parts of some instant in a domain, each combination of parts asked once."""
         if source not in self._dated:
             self._dated[source] = _dated(parts)
         distinct, missing, codes = self._dated[source]
         return np.where(missing, domain.null, hours_of(domain, any_zone=any_zone).touch(distinct))[codes]
 
-    def _together(self, fields: list[PartitionField], domain: Domain, parts: Mapping[str, Any], kept: Bools) -> Bools:
+    def _together(
+        self, fields: list[PartitionField], domain: Domain, parts: Mapping[str, pa.Array], kept: Bools
+    ) -> Bools:
         """Try each source value that is left: for fields that only together rule a leaf out."""
         narrow = domain.intersect(self._held(fields, domain, parts, kept))
         tried = combinations([narrow])
@@ -137,7 +138,7 @@ class Leaves:
         tried = combinations(source_domains(sources, constraint, self._columns))
         return self.all() if tried is None else self._tried(family, dict(zip(sources, tried, strict=True)))
 
-    def _tried(self, fields: Sequence[PartitionField], sources: Mapping[int, Any]) -> Bools:
+    def _tried(self, fields: Sequence[PartitionField], sources: Mapping[int, pa.Array]) -> Bools:
         """The leaves whose values come out of some row of source values."""
         pairs = []
         for field in fields:
@@ -148,7 +149,7 @@ class Leaves:
                 pairs.append((values, result))
         return _among(pairs) if pairs else self.all()
 
-    def _held(self, fields: list[PartitionField], domain: Domain, parts: Mapping[str, Any], kept: Bools) -> Domain:
+    def _held(self, fields: list[PartitionField], domain: Domain, parts: Mapping[str, pa.Array], kept: Bools) -> Domain:
         """Every source value that the leaves kept so far can hold, as far as spans can say it."""
         everything, mask = Domain.everything(domain.order), pa.array(kept)
         leading = list(takewhile(parts.__contains__, PARTS))
@@ -156,14 +157,21 @@ class Leaves:
             given = {part: _integers(parts[part].filter(mask)) for part in leading}
             spans = cells(given, domain.order.type, MOST_VALUES)
             return everything if spans is None else Domain.spanning(domain.order, spans, null=True)
-        truncate = next((field for field in fields if isinstance(field.transform, Truncate)), None)
-        if truncate is not None and domain.order.kind == "integer":
-            cut: Any = truncate.transform
-            distinct = self._values[truncate.field_id].filter(mask).drop_null().unique().to_pylist()
-            if len(distinct) * cut.width <= MOST_VALUES:
-                spans = [cut.sources(value) for value in distinct]
+        for field in fields if domain.order.kind == "integer" else ():
+            spans = self._source_spans(field, mask)
+            if spans is not None:
                 return Domain.spanning(domain.order, spans, null=True)
         return everything
+
+    def _source_spans(self, field: PartitionField, mask: Any) -> list[tuple[int, int]] | None:
+        """The numbers that become the field's values in some leaves, if they are few and the field can tell."""
+        if field.transform is None or not field.transform.keeps_type:
+            return None
+        distinct = self._values[field.field_id].filter(mask).drop_null().unique().to_pylist()
+        found = [field.transform.source_span(value) for value in distinct]
+        spans = [span for span in found if span is not None]
+        few = sum(high - low for low, high in spans) <= MOST_VALUES
+        return spans if few and len(spans) == len(found) else None
 
     def _jointly(self, field: PartitionField, constraint: Constraint, kept: Bools) -> Bools:
         """A field over several columns: each either has few values or is known from the leaf itself."""
@@ -181,7 +189,9 @@ class Leaves:
             return kept
         return self._each(field, _sources(known, tried, at), at, kept)
 
-    def _each(self, field: PartitionField, sources: Sequence[Any], at: Any, kept: Bools) -> Bools:
+    def _each(
+        self, field: PartitionField, sources: Sequence[pa.Array], at: npt.NDArray[np.int64], kept: Bools
+    ) -> Bools:
         """Of the leaves at some places those whose value is that of one of their trials."""
         trials = len(sources[0]) // max(len(at), 1)
         expected = self._values[field.field_id].take(pa.array(np.repeat(at, trials)))
@@ -194,7 +204,7 @@ class Leaves:
         found[at] = _numpy(same).reshape(len(at), trials).any(axis=1)
         return found
 
-    def _identity(self, joint: PartitionField, source: int) -> Any | None:
+    def _identity(self, joint: PartitionField, source: int) -> pa.Array | None:
         """A column's value in each leaf, when the spec also partitions by the column itself."""
         for field in self._groups.get(source, []):
             values = self._values[field.field_id]
@@ -214,16 +224,12 @@ def _families(fields: Sequence[PartitionField]) -> list[list[PartitionField]]:
     return families
 
 
-def column_of(values: Any, field: PartitionField) -> Any:
+def column_of(values: pa.Table, field: PartitionField) -> pa.Array:
     """One partition field's column of a table of leaves, as one array; floats with one zero and one NaN."""
     return canonical(decoded(values.column(partition_column(field.field_id))))
 
 
-def _is_part(field: PartitionField) -> bool:
-    return type(field.transform) in TIME_PARTS
-
-
-def _dated(parts: Mapping[str, Any]) -> tuple[dict[str, Any], Bools, Any]:
+def _dated(parts: Mapping[str, pa.Array]) -> tuple[JsonObject, Bools, Any]:
     """The distinct combinations of time parts, which of them are NULL, and where in them each leaf stands."""
     plain = {part: _integers(values) for part, values in parts.items()}
     missing = np.zeros(len(next(iter(plain.values()))), dtype=bool)
@@ -238,15 +244,15 @@ def _dated(parts: Mapping[str, Any]) -> tuple[dict[str, Any], Bools, Any]:
     return {part: values[first] for part, values in plain.items()}, missing[first], codes
 
 
-def _integers(values: Any) -> npt.NDArray[np.int64]:
+def _integers(values: pa.Array) -> npt.NDArray[np.int64]:
     return pc.fill_null(values, 1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def _numpy(mask: Any) -> Bools:
+def _numpy(mask: pa.Array) -> Bools:
     return np.asarray(mask.to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def _comparable(values: Any) -> Any:
+def _comparable(values: pa.Array) -> pa.Array:
     order = ordering(values.type)
     return values if order is None else order.comparable(values)
 
@@ -263,7 +269,7 @@ def _among(pairs: Sequence[tuple[Any, Any]]) -> Bools:
     return np.isin(left, right)
 
 
-def _sources(known: Sequence[Any | None], tried: Sequence[Any], at: Any) -> list[Any]:
+def _sources(known: Sequence[Any | None], tried: Sequence[pa.Array], at: npt.NDArray[np.int64]) -> list[pa.Array]:
     """Source columns that pair each leaf's own values with every combination of the others."""
     trials = len(tried[0])
     rows, choices = pa.array(np.repeat(at, trials)), pa.array(np.tile(np.arange(trials), len(at)))

@@ -59,7 +59,9 @@ class Column:
         return str(self.field.name)
 
 
-def result_columns(left: Any, right: Any, keys: Sequence[JoinKey], how: str, suffix: str) -> tuple[Column, ...]:
+def result_columns(
+    left: pa.Schema, right: pa.Schema, keys: Sequence[JoinKey], how: str, suffix: str
+) -> tuple[Column, ...]:
     """All columns of the result: the left ones, then the right ones; a key of one name stands there once."""
     shared = {key.left: key for key in keys if key.left == key.right}
     columns = []
@@ -81,7 +83,7 @@ def result_columns(left: Any, right: Any, keys: Sequence[JoinKey], how: str, suf
     return tuple(columns)
 
 
-def _nullable(field: Any, how: str, *kinds: str) -> Any:
+def _nullable(field: pa.Field, how: str, *kinds: str) -> pa.Field:
     return field.with_nullable(True) if how in kinds else field
 
 
@@ -123,7 +125,12 @@ class Filters:
 
 
 def split(
-    where: Predicate | None, columns: Sequence[Column], keys: Sequence[JoinKey], how: str, left: Any, right: Any
+    where: Predicate | None,
+    columns: Sequence[Column],
+    keys: Sequence[JoinKey],
+    how: str,
+    left: pa.Schema,
+    right: pa.Schema,
 ) -> Filters:
     """Ask each side what only concerns it, where that can't change which rows of the other are without a match."""
     if where is None:
@@ -161,7 +168,7 @@ def _names(side: str, columns: Sequence[Column], keys: Sequence[JoinKey], how: s
     return names
 
 
-def _fits(part: Predicate, names: Mapping[str, str], columns: Sequence[Column], schema: Any) -> bool:
+def _fits(part: Predicate, names: Mapping[str, str], columns: Sequence[Column], schema: pa.Schema) -> bool:
     """Whether a side has all of a filter's columns in the types that the filter was read in."""
     types = {column.name: column.field.type for column in columns}
     return all(name in names and schema.field(names[name]).type == types[name] for name in part.columns())
@@ -171,6 +178,6 @@ def _all(parts: Sequence[Predicate]) -> Predicate | None:
     return None if not parts else parts[0] if len(parts) == 1 else And(operands=tuple(parts))
 
 
-def schema_of(columns: Sequence[Column]) -> Any:
+def schema_of(columns: Sequence[Column]) -> pa.Schema:
     """The result's schema."""
     return pa.schema([column.field for column in columns])

@@ -12,12 +12,11 @@ import pyarrow as pa
 from lancepart.model.domain import Domain
 from lancepart.model.predicate import Predicate
 from lancepart.model.spec import PartitionField, PartitionSpec
-from lancepart.model.transforms import Identity, Truncate
 from lancepart.plan.formula import NEVER, Constraint, Every, Formula, Some, alternatives, formula
 from lancepart.plan.image_memo import Images
 from lancepart.plan.leaf_pruning import Bools, Leaves
 from lancepart.plan.pushdown import condition, conjunction, disjunction, quoted_column
-from lancepart.plan.transform_image import TIME_PARTS, image, source_domains, term_domain
+from lancepart.plan.transform_image import image, source_domains, term_domain
 
 _MOST_PUSHED = 8
 
@@ -37,7 +36,7 @@ class Pruner:
     images: Images
 
     @classmethod
-    def of(cls, predicate: Predicate, spec: PartitionSpec, columns: Mapping[int, Any]) -> Pruner:
+    def of(cls, predicate: Predicate, spec: PartitionSpec, columns: Mapping[int, pa.Field]) -> Pruner:
         """Prepare a filter for a spec; ``columns`` are the table's current top-level fields by field id."""
         types = {field.name: field.type for field in columns.values()}
         asked = formula(predicate, types)
@@ -67,7 +66,7 @@ class Pruner:
             texts.append(text)
         return disjunction(list(dict.fromkeys(texts)))
 
-    def keep(self, values: Any) -> Any:
+    def keep(self, values: pa.Table) -> pa.Array:
         """Which leaves may hold a matching row, given their ``partition_field_<id>`` columns."""
         leaves = Leaves(self.spec.fields, self.columns, values, self.images)
         if self.choices is None:
@@ -87,7 +86,7 @@ class Pruner:
         pushed = self._pushed(field)
         if pushed is None:
             return f"not pruned, {self._excuse(field)}"
-        hashed = not isinstance(field.transform, (Identity, Truncate, *TIME_PARTS))
+        hashed = field.transform is None or not field.transform.maps_ranges
         return f"{pushed}; {self._excuse(field)}" if hashed and pushed.endswith(" IS NOT NULL") else pushed
 
     def _image(self, field: PartitionField, constraint: Constraint) -> Domain | None:
@@ -134,7 +133,7 @@ class Pruner:
         if silent:
             return f"the filter asks nothing of {', '.join(silent)} that could prune"
         kind = field.transform.name if field.transform is not None else "an expression"
-        if not isinstance(field.transform, (Identity, Truncate, *TIME_PARTS)):
+        if field.transform is None or not field.transform.maps_ranges:
             return f"{kind} prunes only on equality, IN and short ranges"
         return "an alternative of the filter leaves it open"
 

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lancepart.errors import reraise_interrupt
 from lancepart.model.domain import Domain
+from lancepart.model.narrowing import closed, narrowed
 from lancepart.model.ordering import Ordering, ordering
 from lancepart.model.spec import PartitionField
 from lancepart.model.terms import Term
-from lancepart.model.transforms import Bucket, Day, Hour, Identity, Month, Truncate, Year
 from lancepart.model.values import canonical
-from lancepart.model.widening import widening
-from lancepart.plan.calendar import Hours, year_ranges
 from lancepart.plan.formula import Constraint
 
 MOST_VALUES = 20_000
 _SMALL_TYPE = 256
-TIME_PARTS: dict[type, str] = {Year: "year", Month: "month", Day: "day", Hour: "hour"}
-_PART_RANGES = {"month": range(1, 13), "day": range(1, 32), "hour": range(24)}
-_INFINITY = {16: 0x7C00, 32: 0x7F80_0000, 64: 0x7FF0_0000_0000_0000}
 
 
-def image(field: PartitionField, domains: Sequence[Domain | None], value_type: Any) -> Domain | None:
+def image(field: PartitionField, domains: Sequence[Domain | None], value_type: pa.DataType) -> Domain | None:
     """The partition values that rows within the source domains can have, or None when that cannot be told.
 
     Exact for identity, time parts, truncate and whatever has few source values; a source that is None is free.
@@ -35,23 +29,16 @@ def image(field: PartitionField, domains: Sequence[Domain | None], value_type: A
     target = ordering(value_type)
     if field.opaque or target is None or all(domain is None or domain.is_everything for domain in domains):
         return None
-    if is_computed(field):
+    if field.transform is None or is_computed(field):
         listed = enumerated(field, domains, target)
-        return _some_bucket(domains, target) if listed is None and isinstance(field.transform, Bucket) else listed
+        return listed if listed is not None or field.transform is None else field.transform.any_image(domains, target)
     (domain,) = domains
-    if domain is None:
-        return None
-    part = TIME_PARTS.get(type(field.transform))
-    if part is not None:
-        return _part_image(part, domain, target, hours_of(domain, any_zone=field.any_zone))
-    if isinstance(field.transform, Truncate):
-        domain = truncated(domain, field.transform)
-    return narrowed(closed(domain), target)
+    return None if domain is None else field.transform.image(domain, target, any_zone=field.any_zone)
 
 
 def is_computed(field: PartitionField) -> bool:
     """Whether nothing but the values themselves tells what becomes of a domain."""
-    return not isinstance(field.transform, (Identity, Truncate, *TIME_PARTS))
+    return field.transform is None or not field.transform.maps_ranges
 
 
 def enumerated(field: PartitionField, domains: Sequence[Domain | None], target: Ordering) -> Domain | None:
@@ -63,14 +50,7 @@ def enumerated(field: PartitionField, domains: Sequence[Domain | None], target: 
     return None if values is None else domain_of(values, target)
 
 
-def _some_bucket(domains: Sequence[Domain | None], target: Ordering) -> Domain | None:
-    """Any bucket, and no bucket at all only where every source may be NULL."""
-    if all(domain is None or domain.null for domain in domains):
-        return None
-    return Domain.only_null(target).complement()
-
-
-def domain_of(values: Any, target: Ordering) -> Domain | None:
+def domain_of(values: pa.Array, target: Ordering) -> Domain | None:
     """Exactly the values of an array, in the order of another type that holds them."""
     if values.type != target.type:
         try:
@@ -82,7 +62,7 @@ def domain_of(values: Any, target: Ordering) -> Domain | None:
     return closed(Domain.spanning(target, ((key, target.next(key)) for key in keys), null=values.null_count > 0))
 
 
-def combinations(domains: Sequence[Domain | None], limit: int = MOST_VALUES) -> list[Any] | None:
+def combinations(domains: Sequence[Domain | None], limit: int = MOST_VALUES) -> list[pa.Array] | None:
     """Every combination of the domains' values, as one array a source; None when they are too many."""
     lists = []
     for domain in domains:
@@ -98,7 +78,7 @@ def combinations(domains: Sequence[Domain | None], limit: int = MOST_VALUES) -> 
     return [order.values(keys).take(pa.array(columns[:, at])) for at, (order, keys) in enumerate(lists)]
 
 
-def applied(field: PartitionField, columns: Sequence[Any]) -> Any | None:
+def applied(field: PartitionField, columns: Sequence[pa.Array]) -> pa.Array | None:
     """The field's values, or None where it cannot be computed: then it says nothing about partitions."""
     try:
         return canonical(field.apply(columns))
@@ -107,72 +87,9 @@ def applied(field: PartitionField, columns: Sequence[Any]) -> Any | None:
         return None
 
 
-def truncated(domain: Domain, transform: Truncate) -> Domain:
-    """What truncation makes of a domain: it never reorders, so a span's ends tell all.
-
-    >>> truncated(Domain.spanning(ordering(pa.int32()), [(-25, -3), (14, 30)]), Truncate(10)).spans
-    ((-20, 1), (10, 21))
-    """
-    return Domain.spanning(domain.order, _truncated_spans(domain, transform), null=domain.null)
-
-
-def _truncated_spans(domain: Domain, transform: Truncate) -> Iterator[tuple[Any, Any]]:
-    width, least = transform.width, domain.order.low
-    step = width * 10**domain.order.type.scale if domain.order.kind == "decimal" else width
-    for low, high in domain.spans:
-        if domain.order.kind in {"text", "binary"}:
-            cut = high is not None and len(high) > width
-            yield low[:width], domain.order.next(high[:width]) if cut else high
-        else:
-            yield max(transform.cut(low, step), least), max(transform.cut(high - 1, step), least) + 1
-
-
-def closed(domain: Domain) -> Domain:
-    """A domain of floats as partitions see it: with one zero all are in, with one NaN all are."""
-    if domain.order.kind != "float":
-        return domain
-    order, infinity = domain.order, _INFINITY[domain.order.type.bit_width]
-    zeros = Domain.of(order, [-1, 0])
-    nans = Domain.spanning(order, [(order.low, -infinity - 1), (infinity + 1, order.high)])
-    for alike in (zeros, nans):
-        if domain.intersect(alike).spans:
-            domain = domain.union(alike)
-    return domain
-
-
-def narrowed(domain: Domain, target: Ordering) -> Domain | None:
-    """The same values in the type of the partition values, which may be narrower or wider than the column's."""
-    if domain.order.type == target.type:
-        return domain
-    if domain.order.kind == target.kind and target.kind in {"text", "binary"}:
-        return Domain(order=target, spans=domain.spans, null=domain.null)
-    cast = widening(target.type, domain.order.type)
-    if cast is not None:
-        return closed(domain.pulled_back(target, cast))
-    cast = widening(domain.order.type, target.type)
-    if cast is None:
-        return None
-    spans = ((cast(low), target.next(cast(high - 1))) for low, high in domain.spans)
-    return closed(Domain.spanning(target, spans, null=domain.null))
-
-
-def hours_of(domain: Domain, *, any_zone: bool) -> Hours:
-    """The hours in which a domain has an instant, by the clock of UTC or, if need be, by that of any zone."""
-    hours = Hours.of(domain)
-    return hours.widened(24) if any_zone else hours
-
-
-def _part_image(part: str, domain: Domain, target: Ordering, hours: Hours) -> Domain:
-    if part == "year":
-        return Domain.spanning(target, year_ranges(hours), null=domain.null)
-    candidates = np.array(_PART_RANGES[part], dtype=np.int64)
-    kept = candidates[hours.touch({part: candidates})].tolist()
-    if len(kept) == len(candidates):
-        return Domain.spanning(target, [(target.low, target.high)], null=domain.null)
-    return Domain.spanning(target, ((key, key + 1) for key in kept), null=domain.null)
-
-
-def term_domain(field: PartitionField, constraint: Constraint, columns: Mapping[int, Any], kind: Any) -> Domain | None:
+def term_domain(
+    field: PartitionField, constraint: Constraint, columns: Mapping[int, pa.Field], kind: pa.DataType
+) -> Domain | None:
     """What a constraint says of a field's own function, in the type of its values; None where it says nothing."""
     target = ordering(kind)
     names = [columns[source].name for source in field.source_ids if source in columns]
@@ -184,13 +101,13 @@ def term_domain(field: PartitionField, constraint: Constraint, columns: Mapping[
 
 
 def source_domains(
-    source_ids: Sequence[int], constraint: Constraint, columns: Mapping[int, Any]
+    source_ids: Sequence[int], constraint: Constraint, columns: Mapping[int, pa.Field]
 ) -> list[Domain | None]:
     """The domain of each source under a constraint; None for a removed one, and for a free one of many values."""
     return [_source_domain(columns[source], constraint) if source in columns else None for source in source_ids]
 
 
-def _source_domain(column: Any, constraint: Constraint) -> Domain | None:
+def _source_domain(column: pa.Field, constraint: Constraint) -> Domain | None:
     found, order = constraint.get(column.name), ordering(column.type)
     if found is not None or order is None:
         return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import pyarrow as pa
 
@@ -11,7 +10,7 @@ from lancepart.model.filtering import outcome
 from lancepart.model.predicate import And, Constant, Is, Not, Or, Predicate
 
 
-def settled(predicate: Predicate, columns: Mapping[str, Any]) -> Predicate:
+def settled(predicate: Predicate, columns: Mapping[str, pa.Array]) -> Predicate:
     """The filter with each part answered that asks only of these columns, given as arrays of one value."""
     rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 

@@ -80,18 +80,18 @@ class JoinQuery:
         return right if self.how == RIGHT else f"coalesce({left}, {right})" if self.how == FULL else left
 
     @property
-    def numbered(self) -> Any:
+    def numbered(self) -> pa.Schema:
         """The columns that the filter may name, as the query calls them."""
         return pa.schema([(f"o{at}", column.field.type) for at, column in enumerate(self.needed)])
 
     @property
-    def schema(self) -> Any:
+    def schema(self) -> pa.Schema:
         """The schema of the result."""
         fields = {column.name: column.field for column in self.needed}
         return pa.schema([fields[name] for name in self.shown])
 
 
-def _compared(column: str, data_type: Any, wanted: Any) -> str:
+def _compared(column: str, data_type: pa.DataType, wanted: pa.DataType) -> str:
     """A column in another type; a value that does not fit equals none of the other side, and becomes NULL."""
     return column if data_type == wanted else f"arrow_try_cast({column}, '{arrow_type_name(wanted)}')"
 
@@ -110,7 +110,7 @@ class GroupTask:
         return size_of(self.left) + size_of(self.right)
 
 
-def join_group(task: GroupTask, memory: int, part: HashSlice = WHOLE) -> Iterator[Any]:
+def join_group(task: GroupTask, memory: int, part: HashSlice = WHOLE) -> Iterator[pa.RecordBatch]:
     """The joined rows of a group within ``memory`` bytes: in smaller parts if need be, at last through the disk."""
     if min(size_of(task.left), size_of(task.right)) <= memory * part.of and (
         yield from _tried(task, memory, part, _IN_MEMORY)
@@ -141,7 +141,7 @@ def _tried(task: GroupTask, memory: int, part: HashSlice, batch_rows: int) -> Ge
     return True
 
 
-def _run(task: GroupTask, memory: int, part: HashSlice, batch_rows: int) -> Iterator[Any]:
+def _run(task: GroupTask, memory: int, part: HashSlice, batch_rows: int) -> Iterator[pa.RecordBatch]:
     context = _context(memory, batch_rows)
     query, schema = task.query, task.query.schema
     keys = [[(getattr(key, side), key.compared) for key in query.keys] for side in ("left", "right")]
@@ -208,13 +208,13 @@ def size_of(tasks: Sequence[LeafTask]) -> int:
     return sum(task.leaf.stats.bytes for task in tasks if task.leaf.stats is not None)
 
 
-def _as_shown(rows: Any, schema: Any) -> Any:
+def _as_shown(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Rows in the result's own types and names."""
     arrays = [_typed(array, field.type) for array, field in zip(rows.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _typed(array: Any, wanted: Any) -> Any:
+def _typed(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if array.type == wanted:
         return array
     if isinstance(wanted, pa.BaseExtensionType) and array.type == storage_type(wanted):

@@ -31,7 +31,7 @@ class HashSlice:
         """
         return [HashSlice(self.number + step * self.of, self.of * _FACTOR) for step in range(_FACTOR)]
 
-    def rows(self, batch: Any, keys: Sequence[tuple[int, Any]]) -> Any:
+    def rows(self, batch: pa.RecordBatch, keys: Sequence[tuple[int, Any]]) -> pa.RecordBatch:
         """The rows of a batch that belong to the part; ``keys`` are columns and the types they are compared in.
 
         The hash is mixed again, since all rows of a group may already have the same bucket.
@@ -44,7 +44,7 @@ class HashSlice:
         return batch.filter(pa.array(mixed % np.uint64(self.of) == np.uint64(self.number)))
 
 
-def _hashable(array: Any) -> Any:
+def _hashable(array: pa.Array) -> pa.Array:
     return array.cast(pa.int64()) if pa.types.is_duration(array.type) else array
 
 

@@ -208,7 +208,7 @@ def join_keys(on: On, left: TableMetadata, right: TableMetadata) -> tuple[JoinKe
     return tuple(keys)
 
 
-def _type_of(name: str, side: str, metadata: TableMetadata) -> Any:
+def _type_of(name: str, side: str, metadata: TableMetadata) -> pa.DataType:
     schema = metadata.plain_schema
     if name not in schema.names:
         raise TableColumnNotFoundError(
@@ -221,7 +221,7 @@ def _side(name: str, scan: Scan, columns: tuple[str, ...], predicate: Predicate 
     return Side(name=name, snapshot=scan.snapshot, metadata=scan.metadata, columns=columns, predicate=predicate)
 
 
-def _only(scan: Scan, names: set[str | None]) -> Any:
+def _only(scan: Scan, names: set[str | None]) -> pa.Schema:
     return pa.schema([field for field in scan.metadata.plain_schema if field.name in names])
 
 

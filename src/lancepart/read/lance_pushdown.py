@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from math import copysign
-from typing import Any
 
 import pyarrow as pa
 
@@ -45,7 +44,7 @@ _LOOSER: dict[tuple[bool, str], str] = {
 }
 
 
-def asked_of_lance(predicate: Predicate, types: Mapping[str, Any]) -> Asked:
+def asked_of_lance(predicate: Predicate, types: Mapping[str, pa.DataType]) -> Asked:
     """The part of a filter to push down; ``types`` are the columns that a leaf has just as the table has them."""
     match predicate:
         case And(operands=operands):
@@ -79,7 +78,7 @@ def shallow(asked: Predicate | None, exact: bool) -> Asked:
     return (all_of(kept) if kept else None), False
 
 
-def _is_zero(literal: Any) -> bool:
+def _is_zero(literal: pa.Scalar) -> bool:
     return pa.types.is_floating(literal.type) and literal.as_py() == 0
 
 
@@ -91,7 +90,7 @@ def _beside_zero(predicate: Comparison) -> Asked:
     return (predicate, True) if looser is None else (replace(predicate, operator=looser), False)
 
 
-def _computes_with_floats(predicate: Opaque, types: Mapping[str, Any]) -> bool:
+def _computes_with_floats(predicate: Opaque, types: Mapping[str, pa.DataType]) -> bool:
     """Whether a zero with a sign may come up in an expression that is not looked into."""
     has_floats = any(_FLOATING.search(str(types[source])) for source in predicate.sources)
     return has_floats or _FLOATING.search(predicate.template) is not None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancepart.layout.columns import AS_BYTES, constant, to_table_columns
@@ -14,6 +15,7 @@ from lancepart.layout.layouts import match
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import HIVE, TableMetadata
+from lancepart.model.aliases import JsonObject
 from lancepart.model.filtering import matching_rows
 from lancepart.model.nested import path_of, project
 from lancepart.model.predicate import Constant, Predicate
@@ -59,7 +61,7 @@ def in_large_batches(task: LeafTask, most_rows: int) -> LeafTask:
     return replace(task, batch_rows=max(_LEAST_ROWS, min(most_rows, _BATCH_BYTES // width)))
 
 
-def read(task: LeafTask) -> Iterator[Any]:
+def read(task: LeafTask) -> Iterator[pa.RecordBatch]:
     """The matching rows of a leaf, in the table's columns or fields inside them, batch by batch."""
     plain = task.metadata.plain_schema
     if all(name in plain.names for name in task.columns):
@@ -70,7 +72,7 @@ def read(task: LeafTask) -> Iterator[Any]:
         yield project(batch, task.columns)
 
 
-def _read(task: LeafTask) -> Iterator[Any]:
+def _read(task: LeafTask) -> Iterator[pa.RecordBatch]:
     if (begun := _begun(task)) is None:
         return
     task, handle = begun
@@ -79,7 +81,7 @@ def _read(task: LeafTask) -> Iterator[Any]:
     pushed, residual = _pushed(task, matching)
     shown = _fields(task.metadata, _needed(task, residual))
     names = [name for field in shown if (name := matching.names.get(field_id(field) or 0)) is not None]
-    wanted: dict[str, Any] = {"limit": task.limit} if residual is None and task.limit is not None else {}
+    wanted: JsonObject = {"limit": task.limit} if residual is None and task.limit is not None else {}
     wanted |= _pace(task, handle)
     with storage_errors(f"read the leaf at {task.leaf.location!r}", task.root):
         if not names:
@@ -89,9 +91,9 @@ def _read(task: LeafTask) -> Iterator[Any]:
             yield from _shown(batch, task, shown, matching, residual)
 
 
-def _pace(task: LeafTask, handle: Any) -> dict[str, Any]:
+def _pace(task: LeafTask, handle: Any) -> JsonObject:
     """Which fragments Lance reads, and how much at once."""
-    wanted: dict[str, Any] = {}
+    wanted: JsonObject = {}
     if task.fragments is not None:
         wanted["fragments"] = leaf_data.fragments_of(handle, task.fragments)
     if task.ahead is not None:
@@ -101,7 +103,7 @@ def _pace(task: LeafTask, handle: Any) -> dict[str, Any]:
     return wanted
 
 
-def matching_addresses(task: LeafTask) -> Any:
+def matching_addresses(task: LeafTask) -> npt.NDArray[np.uint64]:
     """Where in a leaf the rows stand that match."""
     if (begun := _begun(task)) is None:
         return np.array([], dtype=np.uint64)
@@ -116,7 +118,7 @@ def matching_addresses(task: LeafTask) -> Any:
     return np.concatenate(found) if found else np.array([], dtype=np.uint64)
 
 
-def with_addresses(task: LeafTask) -> Iterator[Any]:
+def with_addresses(task: LeafTask) -> Iterator[pa.RecordBatch]:
     """The matching rows of a leaf, each with the place where it stands in a column of its own."""
     if (begun := _begun(task)) is None:
         return
@@ -137,7 +139,7 @@ def with_addresses(task: LeafTask) -> Iterator[Any]:
 
 def physical_column(task: LeafTask, number: int | None) -> str | None:
     """What a leaf calls a column of the table, if it has it."""
-    shape = leaf_data.shape_of(_open(task))
+    shape = leaf_data.shape_of(open_leaf(task))
     return match(shape, task.metadata, task.leaf).names.get(number) if number is not None else None
 
 
@@ -160,7 +162,29 @@ def _count(handle: Any, task: LeafTask, where: str | None) -> int:
     return sum(int(part.count_rows(where)) for part in leaf_data.fragments_of(handle, task.fragments))
 
 
-def _begun(task: LeafTask) -> tuple[LeafTask, Any] | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenLeaf:
+    """A leaf opened for a task at one version: how its columns match, what it is asked, and what is asked after."""
+
+    task: LeafTask
+    handle: Any
+    matching: Matching
+    pushed: str | None
+    residual: Predicate | None
+
+
+def opened(task: LeafTask, opener: Callable[[LeafTask], Any]) -> OpenLeaf | None:
+    """A leaf opened for a task that from now on is about the version that was opened; None if no row can match."""
+    if (begun := _begun(task, opener)) is None:
+        return None
+    settled, handle = begun
+    pinned = replace(settled, leaf=replace(settled.leaf, read_version=int(handle.version)))
+    matching = match(leaf_data.shape_of(handle), task.metadata, task.leaf)
+    pushed, residual = _pushed(pinned, matching)
+    return OpenLeaf(task=pinned, handle=handle, matching=matching, pushed=pushed, residual=residual)
+
+
+def _begun(task: LeafTask, opener: Callable[[LeafTask], Any] | None = None) -> tuple[LeafTask, Any] | None:
     """The task with its filter answered by the path, and its leaf opened; None when there is nothing to read.
 
     A leaf of a Hive-style table that a client of the catalog has only declared has no rows yet.
@@ -169,7 +193,7 @@ def _begun(task: LeafTask) -> tuple[LeafTask, Any] | None:
     if settled is None:
         return None
     try:
-        return settled, _open(settled)
+        return settled, (opener or open_leaf)(settled)
     except UnreadableError:
         if task.metadata.layout == HIVE and refs.is_declared(task.root, task.leaf.location):
             return None
@@ -190,9 +214,10 @@ def _settled(task: LeafTask) -> LeafTask | None:
     return replace(task, predicate=left)
 
 
-def _open(task: LeafTask) -> Any:
+def open_leaf(task: LeafTask, *, session: Any = None) -> Any:
+    """Open the leaf of a task, with caches that others share if a session is given."""
     try:
-        return leaf_data.open_leaf(task.root, task.leaf.location, task.leaf.read_version)
+        return leaf_data.open_leaf(task.root, task.leaf.location, task.leaf.read_version, session=session)
     except UnreadableError as error:
         raise type(error)(
             f"leaf {task.leaf.object_id!r} can't be read at version {task.leaf.read_version}: its files are gone or "
@@ -219,13 +244,13 @@ def _needed(task: LeafTask, residual: Predicate | None) -> list[str]:
     return [*task.columns, *extra]
 
 
-def _fields(metadata: TableMetadata, names: Sequence[str]) -> list[Any]:
+def _fields(metadata: TableMetadata, names: Sequence[str]) -> list[pa.Field]:
     return [metadata.schema.field(metadata.schema.get_field_index(name)) for name in names]
 
 
 def _shown(
-    batch: Any, task: LeafTask, shown: list[Any], matching: Matching, residual: Predicate | None
-) -> Iterator[Any]:
+    batch: pa.RecordBatch, task: LeafTask, shown: list[pa.Field], matching: Matching, residual: Predicate | None
+) -> Iterator[pa.RecordBatch]:
     rows = to_table_columns(batch, shown, matching)
     if residual is not None:
         rows = matching_rows(rows, residual)
@@ -234,8 +259,13 @@ def _shown(
 
 
 def _without_columns(
-    handle: Any, task: LeafTask, shown: list[Any], matching: Matching, pushed: str | None, residual: Predicate | None
-) -> Iterator[Any]:
+    handle: Any,
+    task: LeafTask,
+    shown: list[pa.Field],
+    matching: Matching,
+    pushed: str | None,
+    residual: Predicate | None,
+) -> Iterator[pa.RecordBatch]:
     """Rows of which the leaf has none of the columns asked for: as many NULLs as rows match."""
     remaining = _count(handle, task, pushed)
     while remaining > 0:

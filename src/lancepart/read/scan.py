@@ -190,14 +190,14 @@ class _Stream:
                 continue
         return False
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
         while (item := self._queue.get()) is not _END:
             if isinstance(item, BaseException):
                 raise item
             yield item
 
 
-def _in_order(tasks: Sequence[LeafTask]) -> Iterator[Any]:
+def _in_order(tasks: Sequence[LeafTask]) -> Iterator[pa.RecordBatch]:
     """The batches of all leaves in their order, a few leaves being read at once."""
     stopped = threading.Event()
     with ThreadPoolExecutor(THREADS) as pool:

@@ -78,7 +78,7 @@ class LeafSource(ds.Dataset):
         for run in self._runs:
             run.close()
 
-    def _rows(self, tasks: Sequence[LeafTask], names: tuple[str, ...], wanted: pa.Schema) -> Iterator[Any]:
+    def _rows(self, tasks: Sequence[LeafTask], names: tuple[str, ...], wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
         keys = [(names.index(name), kind) for name, kind in self._keys] if self._part.of > 1 else []
         for task in tasks:
             for read in leaf.read(replace(task, columns=names)):
@@ -100,7 +100,7 @@ class Ahead:
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._work, name="lancepart-read", daemon=True)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
         self._thread.start()
         while not self._closed.is_set():
             try:
@@ -143,32 +143,34 @@ class _Fragment:
     def __init__(self, source: LeafSource, tasks: Sequence[LeafTask]) -> None:
         self._source, self._tasks = source, tasks
 
-    def scanner(self, schema: Any = None, columns: Sequence[str] | None = None, **_: Any) -> _Scanner:
+    def scanner(self, schema: pa.Schema = None, columns: Sequence[str] | None = None, **_: Any) -> _Scanner:
         return self._source.scanned(self._tasks, columns)
 
 
 class _Scanner:
-    def __init__(self, schema: pa.Schema, batches: Iterable[Any]) -> None:
+    def __init__(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
         self.projected_schema = schema
         self._batches = batches
 
-    def to_batches(self) -> Iterator[Any]:
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
         return iter(self._batches)
 
 
-def storage_type(data_type: Any) -> Any:
+def storage_type(data_type: pa.DataType) -> pa.DataType:
     """A type as DataFusion takes it: an extension by what it is stored as."""
     return data_type.storage_type if isinstance(data_type, pa.BaseExtensionType) else data_type
 
 
-def _stored(batch: Any, schema: pa.Schema) -> Any:
+def _stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if not schema.names:
         return batch
     arrays = [array.storage if isinstance(array, pa.ExtensionArray) else array for array in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def as_they_come(tasks: Sequence[Task], read: Callable[[Task], Iterator[Any]], threads: int) -> Iterator[Any]:
+def as_they_come(
+    tasks: Sequence[Task], read: Callable[[Task], Iterator[Any]], threads: int
+) -> Iterator[pa.RecordBatch]:
     """The batches of many tasks in whatever order they are ready, few of them held at a time."""
     ready: queue.Queue[Any] = queue.Queue(maxsize=_HELD_BATCHES * threads)
     stopped = threading.Event()

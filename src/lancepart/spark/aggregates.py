@@ -28,7 +28,7 @@ def needed(aggregates: Sequence[Aggregate]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each["column"] for each in aggregates if "column" in each))
 
 
-def aggregated(batches: Iterable[Any], aggregates: Sequence[Aggregate], schema: Any) -> Any:
+def aggregated(batches: Iterable[pa.RecordBatch], aggregates: Sequence[Aggregate], schema: Any) -> Any:
     """The row for some batches; of no rows a count is 0, and there is no least or greatest."""
     values: list[Any] = [0 if each["name"] == "count" else None for each in aggregates]
     for batch in batches:

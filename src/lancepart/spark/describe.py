@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from lancepart.layout.metadata import TableMetadata
+from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.partition_by import span_of
 from lancepart.model.spec import PartitionField
-from lancepart.model.transforms import Bucket, Identity, Truncate
 from lancepart.spark.literals import is_exact
 from lancepart.spark.spark_partitioning import key_parts, partition_sources
 from lancepart.spark.types import spark_schema
@@ -31,7 +30,7 @@ def only(told: Any) -> Any:
     return answering(spark_schema(pa.schema([("done", pa.bool_())])), told)
 
 
-def table_info(table: PartitionedTable, version: int) -> dict[str, Any]:
+def table_info(table: PartitionedTable, version: int) -> JsonObject:
     """What the jar must know of a table that is open at a snapshot, which every scan then names."""
     metadata = table.metadata
     return {
@@ -51,7 +50,7 @@ def partitions_of(table: PartitionedTable) -> list[list[str | None]]:
     return [[value for _, value in each["partition"]] for each in found if each["spec_id"] == newest and each["rows"]]
 
 
-def spelled(metadata: TableMetadata) -> list[Mapping[str, Any]]:
+def spelled(metadata: TableMetadata) -> list[JsonMapping]:
     """The newest partitioning as SQL spells it; of several buckets Spark shows the last one only under that name."""
     found, fields = [], list(metadata.spec.fields)
     while fields:
@@ -65,14 +64,9 @@ def spelled(metadata: TableMetadata) -> list[Mapping[str, Any]]:
     return list(found)
 
 
-def _spelled(field: PartitionField, metadata: TableMetadata) -> dict[str, Any]:
+def _spelled(field: PartitionField, metadata: TableMetadata) -> JsonObject:
     columns = [{"column": each.name} for each in field.sources(metadata.schema) if each is not None]
-    match field.transform:
-        case None:
-            return {"name": "expr", "arguments": [{"text": field.expression}, *columns]}
-        case Identity():
-            return {"name": "identity", "arguments": columns}
-        case Bucket(num_buckets=number) | Truncate(width=number):
-            return {"name": field.transform.name, "arguments": [{"number": number}, *columns]}
-        case _:
-            return {"name": field.transform.name, "arguments": columns}
+    if field.transform is None:
+        return {"name": "expr", "arguments": [{"text": field.expression}, *columns]}
+    numbers = [{"number": number} for number in field.transform.parameters]
+    return {"name": field.transform.name, "arguments": [*numbers, *columns]}

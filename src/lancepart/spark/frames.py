@@ -50,7 +50,7 @@ def stage(job: WriteJob, frame: Any, schema: pa.Schema, distribution: str = AUTO
     (check if job.partial else check_complete)(columns, schema)
     packed = pickle.dumps(Writing(job=job, schema=columns))
 
-    def run(batches: Iterator[Any]) -> Iterator[Any]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from lancepart.spark.frames import reported
 
         yield reported(packed, batches)
@@ -59,7 +59,7 @@ def stage(job: WriteJob, frame: Any, schema: pa.Schema, distribution: str = AUTO
     return [pickle.loads(row["report"]) for row in reports]
 
 
-def reported(packed: bytes, batches: Iterable[Any]) -> pa.RecordBatch:
+def reported(packed: bytes, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
     """One task, on the executor that it was sent to."""
     writing: Writing = pickle.loads(packed)
     return pa.RecordBatch.from_pydict({"report": [writing.write(batches)]})
@@ -74,7 +74,7 @@ def _distributed(job: WriteJob, frame: Any, packed: bytes, distribution: str) ->
         return frame.coalesce(tasks)
     from pyspark.sql.types import IntegerType, StructField, StructType
 
-    def run(batches: Iterator[Any]) -> Iterator[Any]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from lancepart.spark.frames import placed
 
         return placed(packed, batches)
@@ -83,7 +83,7 @@ def _distributed(job: WriteJob, frame: Any, packed: bytes, distribution: str) ->
     return frame.mapInArrow(run, wider).repartition(tasks, _PLACE).drop(_PLACE)
 
 
-def placed(packed: bytes, batches: Iterable[Any]) -> Iterator[Any]:
+def placed(packed: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows with a number that is the same for all rows of a partition."""
     writing: Writing = pickle.loads(packed)
     manifest = Manifest(writing.job.root)

@@ -23,6 +23,7 @@ from lancepart.layout.layouts import LAYOUTS
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model import hive_path
+from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.arrow_json import dump_schema, parse_schema
 from lancepart.plan.output import Column, chosen, kind_of_join
 from lancepart.read.group import GroupTask
@@ -149,7 +150,7 @@ class _Leaves:
             self._leaves.append(leaf)
         return place
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         stats, metadata = [leaf.stats for leaf in self._leaves], self._scan.metadata
         return {
             "uri": self.root.uri,
@@ -166,7 +167,7 @@ class _Leaves:
             "constants": self._constants(),
         }
 
-    def _constants(self) -> list[dict[str, Any]]:
+    def _constants(self) -> list[JsonObject]:
         """The columns that paths hold; all leaves of a table have the same."""
         numbers = [number for number, _ in self._leaves[0].constants] if self._leaves else []
         found = []
@@ -181,7 +182,7 @@ class _Leaves:
 class _Side:
     """The table that a plan reads, and its leaves."""
 
-    def __init__(self, given: Mapping[str, Any], secrets: Mapping[str, str]) -> None:
+    def __init__(self, given: JsonMapping, secrets: Mapping[str, str]) -> None:
         if given["layout"] not in LAYOUTS:
             raise _wrong(f"names an unknown layout, {given['layout']!r}")
         self.root = Root.parse(given["uri"], secrets)
@@ -228,7 +229,7 @@ def _leaf(
     )
 
 
-def _constants(given: Sequence[Mapping[str, Any]], count: int) -> list[tuple[tuple[int, Any], ...]]:
+def _constants(given: Sequence[JsonMapping], count: int) -> list[tuple[tuple[int, Any], ...]]:
     columns = []
     for each in given:
         kind = parse_schema(each["type"]).field(0).type
@@ -239,12 +240,12 @@ def _constants(given: Sequence[Mapping[str, Any]], count: int) -> list[tuple[tup
     return [tuple(row) for row in zip(*columns, strict=True)] if columns else [()] * count
 
 
-def _scan_tasks(side: _Side, given: Mapping[str, Any]) -> ScanTasks:
+def _scan_tasks(side: _Side, given: JsonMapping) -> ScanTasks:
     scan = side.scan(given["where"], given["columns"], given["limit"])
     return [side.tasks(task, scan.task_of) for task in given["tasks"]]
 
 
-def _join_tasks(left: _Side, right: _Side, given: Mapping[str, Any]) -> JoinTasks:
+def _join_tasks(left: _Side, right: _Side, given: JsonMapping) -> JoinTasks:
     scans = left.scan(), right.scan()
     named = zip(parse_schema(given["schema"]), given["left"], given["right"], strict=True)
     columns = tuple(Column(field=field, left=one, right=other) for field, one, other in named)

@@ -14,6 +14,7 @@ from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.commit.perform import perform
 from lancepart.errors import InternalError, InvalidInputError, TableNotFoundError
 from lancepart.maintain.progress import track
+from lancepart.model.aliases import JsonObject
 from lancepart.spark import frames, origins
 from lancepart.spark.origins import Origin
 from lancepart.storage.manifest import Manifest
@@ -35,7 +36,7 @@ class Imported:
     rows: int
     version: int | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """For a summary."""
         return asdict(self)
 

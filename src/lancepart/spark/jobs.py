@@ -6,7 +6,7 @@ import json
 import sys
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from lancepart.errors import InvalidInputError, TableNotFoundError
+from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.duration import age
 from lancepart.spark import remove_orphans
 from lancepart.spark.calls import value_of
@@ -234,7 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def configured(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+def configured(arguments: Sequence[str]) -> tuple[list[str], JsonObject]:
     """The arguments without ``--config``, and what that file says: for all jobs, and for each under its name."""
     left = list(arguments)
     place = next((at for at, each in enumerate(left) if each == _CONFIG or each.startswith(f"{_CONFIG}=")), None)
@@ -259,9 +260,9 @@ def configured(arguments: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     return left, {name: shared | own[name] for name in names}
 
 
-def _refuse_unknown(payload: Mapping[str, Any], path: str) -> None:
+def _refuse_unknown(payload: JsonMapping, path: str) -> None:
     """Refuse keys that no job has, or not the one beneath whose name they stand."""
-    commands: Mapping[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    commands: JsonMapping = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     known = {name: [str(each.name) for each in command.params] for name, command in commands.items()}
     every = {key for keys in known.values() for key in keys}
     own = {name: payload[name] if isinstance(payload.get(name), dict) else {} for name in known}

@@ -10,7 +10,7 @@ import pyarrow as pa
 _EXACT = {pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.string(), pa.large_string(), pa.string_view(), pa.date32()}
 
 
-def is_exact(kind: Any) -> bool:
+def is_exact(kind: pa.DataType) -> bool:
     """Whether comparing columns of this type means the same here as in Spark, for every literal that Spark can have.
 
     Floats do not (NaN, and a zero with a sign), nor does anything that Spark holds in another type.
@@ -18,7 +18,7 @@ def is_exact(kind: Any) -> bool:
     return kind in _EXACT or (pa.types.is_timestamp(kind) and kind.unit == "us")
 
 
-def literal(text: str, kind: Any) -> Any | None:
+def literal(text: str, kind: pa.DataType) -> Any | None:
     """The value that Spark spells so, as a scalar of an Arrow type; ``None`` where there is no such value.
 
     >>> literal("20000", pa.date32()), literal("300", pa.uint8())
@@ -48,7 +48,7 @@ def literal(text: str, kind: Any) -> Any | None:
     return None
 
 
-def _timestamp(micros: int, kind: Any) -> Any | None:
+def _timestamp(micros: int, kind: pa.DataType) -> Any | None:
     """A moment in a column's own unit; between two ticks of a coarser one there is none."""
     if kind.unit == "ns":
         return pa.scalar(micros * 1_000, pa.int64()).cast(kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableNotFoundError
 from lancepart.layout.columns import AS_BYTES
+from lancepart.model.aliases import JsonMapping
 from lancepart.plan.pack import pack
 from lancepart.storage import leaf_data
 from lancepart.storage.dataset import open_dataset
@@ -33,7 +34,7 @@ class Plain:
     version: int
     columns: tuple[str, ...]
 
-    def rows(self, fragments: Sequence[int]) -> Iterator[Any]:
+    def rows(self, fragments: Sequence[int]) -> Iterator[pa.RecordBatch]:
         """The rows of some fragments."""
         handle = leaf_data.open_leaf(self.root, self.location, self.version)
         chosen = leaf_data.fragments_of(handle, fragments)
@@ -47,7 +48,7 @@ class Given:
 
     columns: tuple[str, ...]
 
-    def rows(self, table: Any) -> Iterator[Any]:
+    def rows(self, table: Any) -> Iterator[pa.RecordBatch]:
         """The rows of the task."""
         yield from table.select(list(self.columns)).to_batches()
 
@@ -62,7 +63,7 @@ def open_plain(root: Root, location: str, version: str | int | None) -> Any:
         raise TableNotFoundError(f"the table at {location!r} {what}") from None
 
 
-def plan_plain(root: Root, question: Mapping[str, Any]) -> Plan:
+def plan_plain(root: Root, question: JsonMapping) -> Plan:
     """A plan that reads a plain Lance table, in tasks of about one size."""
     handle = open_plain(root, question["location"], question["version"])
     columns = tuple(question["columns"]) or (handle.schema.names[0],)
@@ -82,7 +83,7 @@ def inspected(table: PartitionedTable, kind: str) -> pa.Table:
     return found
 
 
-def plan_inspected(table: PartitionedTable, question: Mapping[str, Any]) -> Plan:
+def plan_inspected(table: PartitionedTable, question: JsonMapping) -> Plan:
     """A plan of one task, which has the rows with it."""
     found = inspected(table, question["kind"])
     work = Given(columns=tuple(question["columns"]) or (found.schema.names[0],))

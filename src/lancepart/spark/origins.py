@@ -122,7 +122,7 @@ class Files:
         work = [(self.reader, self.reads[part], spark_schema(self.schema)) for part in parts]
         packed = [pickle.dumps(each) for each in work]
 
-        def run(batches: Iterator[Any]) -> Iterator[Any]:
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from lancepart.spark.origins import read
 
             for batch in batches:
@@ -137,7 +137,7 @@ class Files:
         return sum(self.counted(self.reads[part]) for part in parts)
 
 
-def read(packed: bytes) -> Iterator[Any]:
+def read(packed: bytes) -> Iterator[pa.RecordBatch]:
     """The rows of one file, on the executor that it was sent to."""
     reader, file, schema = pickle.loads(packed)
     wanted = arrow_schema(schema)
@@ -211,7 +211,7 @@ def delta(path: str, version: int | None) -> Files:
     )
 
 
-def _read_delta(file: bytes) -> Iterator[Any]:
+def _read_delta(file: bytes) -> Iterator[pa.RecordBatch]:
     fragment, schema = pickle.loads(file)
     return fragment.to_batches(schema=schema)
 
@@ -252,7 +252,7 @@ def _newest_metadata(path: str) -> str:
     return f"{path.rstrip('/')}{newest}"
 
 
-def _read_iceberg(file: bytes) -> Iterator[Any]:
+def _read_iceberg(file: bytes) -> Iterator[pa.RecordBatch]:
     from pyiceberg.io.pyarrow import ArrowScan
 
     metadata, io, schema, row_filter, task = pickle.loads(file)

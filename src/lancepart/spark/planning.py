@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +12,7 @@ import pyarrow as pa
 from lancepart.format.records import Stats
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
+from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.predicate import Predicate
 from lancepart.plan import planner
 from lancepart.plan.pack import pack
@@ -37,12 +38,12 @@ class Question:
 
     version: int
     columns: tuple[str, ...]
-    handled: tuple[Mapping[str, Any], ...] = ()
-    pushed: tuple[Mapping[str, Any], ...] = ()
-    aggregates: tuple[Mapping[str, Any], ...] = ()
+    handled: tuple[JsonMapping, ...] = ()
+    pushed: tuple[JsonMapping, ...] = ()
+    aggregates: tuple[JsonMapping, ...] = ()
     limit: int | None = None
     parallelism: int = 2
-    partitioning: tuple[Mapping[str, Any], ...] | None = None
+    partitioning: tuple[JsonMapping, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ class ScanSpec:
     columns: tuple[str, ...]
     predicate: Predicate | None
     limit: int | None
-    aggregates: tuple[Mapping[str, Any], ...] = ()
+    aggregates: tuple[JsonMapping, ...] = ()
     counted: int | None = None
     row_addresses: bool = False
 
@@ -83,7 +84,7 @@ class Planned:
     estimated_bytes: int = 0
     unkeyed_tasks: tuple[tuple[Piece, ...], ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The plan as the jar reads it."""
         return {
             "tasks": len(self.tasks),

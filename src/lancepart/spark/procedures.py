@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, LanceNamespaceError
 from lancepart.maintain.leaf_maintenance import TARGET_ROWS
+from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.spark import calls
 from lancepart.spark.calls import Arguments, Rows
 from lancepart.spark.describe import answering, only
@@ -39,17 +40,17 @@ class Procedure:
     parameters: tuple[Parameter, ...]
     columns: pa.Schema
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """What the jar must know to bind a call."""
         return {"comment": self.comment, "parameters": [asdict(each) for each in self.parameters]}
 
 
-def listed(warehouse: Warehouse, question: Mapping[str, Any]) -> Any:
+def listed(warehouse: Warehouse, question: JsonMapping) -> Any:
     """All procedures, and the namespace that they are in."""
     return only({"namespace": NAMESPACE, "procedures": {name: each.to_json() for name, each in PROCEDURES.items()}})
 
 
-def call(warehouse: Warehouse, question: Mapping[str, Any]) -> Any:
+def call(warehouse: Warehouse, question: JsonMapping) -> Any:
     """Run a procedure; its rows are the answer.
 
     What it refuses may be about a table that Spark did not look up: the error says all of it itself.

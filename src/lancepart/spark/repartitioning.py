@@ -10,6 +10,7 @@ import pyarrow as pa
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create
 from lancepart.layout.metadata import TableMetadata
+from lancepart.model.aliases import JsonMapping
 from lancepart.model.partition_by import cycles, parse_partition_by
 from lancepart.model.schema import assign_field_ids
 from lancepart.model.spec import PartitionField
@@ -94,9 +95,9 @@ def refuse_new_cycles(by: Sequence[str], columns: pa.Schema, properties: Mapping
     refuse_cycles(parse_partition_by(by, numbered), numbered, properties)
 
 
-def field_rows(metadata: TableMetadata) -> list[Mapping[str, Any]]:
+def field_rows(metadata: TableMetadata) -> list[JsonMapping]:
     """The newest spec, a row a field."""
-    rows: list[Mapping[str, Any]] = []
+    rows: list[JsonMapping] = []
     for field in metadata.spec.fields:
         names = [column.name if column is not None else "(removed)" for column in field.sources(metadata.schema)]
         what = field.expression if field.transform is None else field.transform.name

@@ -18,7 +18,7 @@ from lancepart.spark.types import arrow_schema, as_spark
 _MOST_ROWS = 65_536
 
 
-def run(work: bytes, task: bytes, schema: Any) -> Iterator[Any]:
+def run(work: bytes, task: bytes, schema: Any) -> Iterator[pa.RecordBatch]:
     """The rows of a task of a plan, in the Arrow types in which Spark takes a schema's columns."""
     wanted = arrow_schema(schema)
     planned, what = pickle.loads(work), pickle.loads(task)
@@ -27,7 +27,7 @@ def run(work: bytes, task: bytes, schema: Any) -> Iterator[Any]:
         yield as_spark(batch, wanted)
 
 
-def rows(work: ScanSpec, pieces: Sequence[Piece]) -> Iterator[Any]:
+def rows(work: ScanSpec, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
     """The rows of some leaves, no more than the limit of them; or the one row of their aggregates."""
     if not work.aggregates:
         yield from _limited(_batches(work, pieces), work.limit)
@@ -40,12 +40,12 @@ def rows(work: ScanSpec, pieces: Sequence[Piece]) -> Iterator[Any]:
     yield pa.RecordBatch.from_arrays([pa.array([total]) for _ in schema], schema=schema)
 
 
-def _batches(work: ScanSpec, pieces: Sequence[Piece]) -> Iterator[Any]:
+def _batches(work: ScanSpec, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
     for piece in pieces:
         yield from _placed(work, piece) if work.row_addresses else read(_task(work, piece))
 
 
-def _placed(work: ScanSpec, piece: Piece) -> Iterator[Any]:
+def _placed(work: ScanSpec, piece: Piece) -> Iterator[pa.RecordBatch]:
     """Rows that say where they stand: in which leaf, and where in it."""
     for batch in with_addresses(_task(work, piece)):
         yield batch.append_column(LEAF, pa.repeat(pa.scalar(piece.number, pa.int32()), batch.num_rows))
@@ -64,7 +64,7 @@ def _task(work: ScanSpec, piece: Piece) -> LeafTask:
     return in_large_batches(task, _MOST_ROWS)
 
 
-def _limited(batches: Iterator[Any], limit: int | None) -> Iterator[Any]:
+def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
     if limit is None:
         yield from batches
         return

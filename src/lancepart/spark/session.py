@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from lancepart.errors import UnsupportedOperationError
+from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.spark import started
 from lancepart.storage.root import Root
 
@@ -103,7 +104,7 @@ def _workers() -> dict[str, str]:
     }
 
 
-def _with(builder: Any, settings: Mapping[str, Any]) -> Any:
+def _with(builder: Any, settings: JsonMapping) -> Any:
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder
@@ -115,7 +116,7 @@ def _beside(builder: Any, given: Mapping[str, str], key: str, own: str) -> str:
     return ",".join([*(each for each in found if each not in {"", own}), own])
 
 
-def _options(builder: Any) -> dict[str, Any]:
+def _options(builder: Any) -> JsonObject:
     return dict(getattr(builder, "_options", {}))
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+
 from lancepart.commit import distributed_write
 from lancepart.commit.distributed_write import WriteJob
 from lancepart.commit.idempotency import IdempotencyKey
@@ -30,7 +32,7 @@ class Sink:
     writing: Writing
     key: str
 
-    def write(self, batches: Iterable[Any]) -> bytes:
+    def write(self, batches: Iterable[pa.RecordBatch]) -> bytes:
         """One task: its rows written, and what is to be reported of them, for the job that they were written for."""
         return pickle.dumps((self.writing.job, self.writing.write(batches)))
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableNotFoundError, UnsupportedOperationError
 from lancepart.maintain.changes import CHANGE
+from lancepart.model.aliases import JsonMapping
 from lancepart.spark.describe import answering, only, partitions_of, table_info
 from lancepart.spark.filters import predicate_of
 from lancepart.spark.handover import OPTIONS, PLAN
@@ -132,7 +133,7 @@ def _table(options: Options) -> Any:
     return answering(spark_schema(shown), table_info(table, version))
 
 
-def _deleted(options: Options, where: Sequence[Mapping[str, Any]]) -> Any:
+def _deleted(options: Options, where: Sequence[JsonMapping]) -> Any:
     """Rows removed by filters that mean the same here as in Spark."""
     table = _open(options)
     predicate = predicate_of(where, (), table.schema)

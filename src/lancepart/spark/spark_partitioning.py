@@ -6,7 +6,7 @@ told; a column that the scan does not have, or that Spark holds differently, is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import gcd
@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
+from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.ordering import unscaled
 from lancepart.model.spec import PartitionField, PartitionSpec
-from lancepart.model.transforms import Bucket, Day, Hour, Identity, Month, MultiBucket, Transform, Truncate, Year
+from lancepart.model.transforms import CALENDAR, Bucket, Transform
 
-_CHAIN: tuple[type[Transform], ...] = (Year, Month, Day, Hour)
 _DEPTHS = ("year", "year_month", "year_month_day", "year_month_day_hour")
 
 
@@ -33,7 +33,7 @@ class KeyPart:
     column: str
     buckets: int = 0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """The part as the jar reads it."""
         return {"transform": self.transform, "column": self.column, "buckets": self.buckets}
 
@@ -67,10 +67,6 @@ def _merged(family: str, one: int, other: int) -> int:
     return gcd(one, other) if family == "bucket" else min(one, other)
 
 
-_IN_THE_JAR = frozenset({Identity, Bucket, MultiBucket, Truncate, Year, Month, Day, Hour})
-"""The transforms that the jar has functions for; those of older layouts that are alike only in name are not there."""
-
-
 def _strengths(spec: PartitionSpec, metadata: TableMetadata, columns: Sequence[str]) -> dict[tuple[str, str], int]:
     """A spec's parts by family and column, each with how fine it is: a number of buckets, how far down the year."""
     found: dict[tuple[str, str], int] = {}
@@ -82,36 +78,32 @@ def _strengths(spec: PartitionSpec, metadata: TableMetadata, columns: Sequence[s
             continue
         if not _is_faithful(field.transform, source.type):
             continue
-        match field.transform:
-            case Bucket(num_buckets=buckets):
-                key = ("bucket", source.name)
-                found[key] = max(buckets, found.get(key, 0))
-            case Truncate(width=width):
-                found[f"truncate_{width}", source.name] = 0
-            case Identity():
-                found["identity", source.name] = 0
-            case _:
-                depth = _depth(spec, field.source_ids[0])
-                inside = 0 <= _CHAIN.index(type(field.transform)) <= depth
-                found["time" if inside else field.transform.name, source.name] = depth if inside else 0
+        function = str(field.transform.spark_function)
+        depth = _depth(spec, field.source_ids[0])
+        if isinstance(field.transform, Bucket):
+            found[function, source.name] = max(field.transform.num_buckets, found.get((function, source.name), 0))
+        elif field.transform in CALENDAR[: depth + 1]:
+            found["time", source.name] = depth
+        else:
+            found[function, source.name] = 0
     return found
 
 
 def _depth(spec: PartitionSpec, source: int) -> int:
     """How far a spec goes down from the year by one column: -1 without a year, 3 down to the hour."""
-    kinds = {type(field.transform) for field in spec.fields if field.source_ids == (source,)}
+    parts = {field.transform for field in spec.fields if field.source_ids == (source,)}
     depth = -1
-    while depth < 3 and _CHAIN[depth + 1] in kinds:
+    while depth < 3 and CALENDAR[depth + 1] in parts:
         depth += 1
     return depth
 
 
-def _is_faithful(transform: Transform, kind: Any) -> bool:
+def _is_faithful(transform: Transform, kind: pa.DataType) -> bool:
     """Whether the transform of Spark's value is that of ours; floats are out, as Spark joins them by another value."""
     types = pa.types
     if types.is_dictionary(kind):
         kind = kind.value_type
-    if type(transform) not in _IN_THE_JAR or types.is_time(kind):
+    if transform.spark_function is None or types.is_time(kind):
         return False
     if (
         isinstance(kind, pa.BaseExtensionType)
@@ -120,7 +112,7 @@ def _is_faithful(transform: Transform, kind: Any) -> bool:
         or kind == pa.null()
     ):
         return False
-    return not types.is_uint64(kind) or isinstance(transform, Identity)
+    return not types.is_uint64(kind) or not transform.is_function
 
 
 def key_of(parts: Sequence[KeyPart], leaf: Leaf, metadata: TableMetadata) -> tuple[Any, ...]:
@@ -131,7 +123,7 @@ def key_of(parts: Sequence[KeyPart], leaf: Leaf, metadata: TableMetadata) -> tup
     return tuple(_value(part, *names[part.column], spec.fields, leaf) for part in parts)
 
 
-def _value(part: KeyPart, source: int, kind: Any, fields: Sequence[PartitionField], leaf: Leaf) -> Any:
+def _value(part: KeyPart, source: int, kind: pa.DataType, fields: Sequence[PartitionField], leaf: Leaf) -> Any:
     own = {
         _label(field.transform): leaf.key[index]
         for index, field in enumerate(fields)
@@ -142,19 +134,13 @@ def _value(part: KeyPart, source: int, kind: Any, fields: Sequence[PartitionFiel
         text = next(text for label, text in multiples.items() if int(label[7:]) % part.buckets == 0)
         return None if text == "n" else int(text[1:]) % part.buckets
     if part.transform in _DEPTHS:
-        texts = [own[each.name] for each in _CHAIN[: _DEPTHS.index(part.transform) + 1]]
+        texts = [own[each.name] for each in CALENDAR[: _DEPTHS.index(part.transform) + 1]]
         return None if "n" in texts else _moment(part.transform, [int(text[1:]) for text in texts])
     return _plain(own[part.transform], kind)
 
 
 def _label(transform: Transform) -> str:
-    match transform:
-        case Bucket(num_buckets=buckets):
-            return f"bucket_{buckets}"
-        case Truncate(width=width):
-            return f"truncate_{width}"
-        case _:
-            return transform.name
+    return f"bucket_{transform.num_buckets}" if isinstance(transform, Bucket) else str(transform.spark_function)
 
 
 def _moment(transform: str, numbers: Sequence[int]) -> int:
@@ -169,7 +155,7 @@ def _moment(transform: str, numbers: Sequence[int]) -> int:
     return days if transform == "year_month_day" else days * 24 + hour
 
 
-def _plain(text: str, kind: Any) -> Any:
+def _plain(text: str, kind: pa.DataType) -> Any:
     """A value of the column's own type by its key text."""
     if text == "n":
         return None
@@ -194,6 +180,6 @@ def partition_sources(metadata: TableMetadata) -> list[str]:
     return [name for name in metadata.schema.names if name in names]
 
 
-def to_parts(told: Sequence[Mapping[str, Any]]) -> tuple[KeyPart, ...]:
+def to_parts(told: Sequence[JsonMapping]) -> tuple[KeyPart, ...]:
     """Parts that were told to Spark before."""
     return tuple(KeyPart(**each) for each in told)

@@ -27,7 +27,7 @@ def spread(spark: Any, action: Callable[[Item], Result], items: Sequence[Item]) 
     groups = pack([1] * len(items), _PIECES_A_CORE * task_count(spark))
     packed = [pickle.dumps((action, [(at, items[at]) for at in group])) for group in groups]
 
-    def run(batches: Iterator[Any]) -> Iterator[Any]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from lancepart.spark.spread import done
 
         for batch in batches:

@@ -43,7 +43,7 @@ class Task:
     versions: Mapping[str, int]
     version: int
 
-    def batches(self) -> Iterator[Any]:
+    def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows; with ``feed`` each says what became of it, and when."""
         for leaf in self.leaves:
             for step, kind, batch in leaf.read(self.schema, deletes=self.feed):
@@ -55,7 +55,7 @@ class Task:
         return marked.append_column(VERSION, pa.array([version] * batch.num_rows, pa.int64()))
 
 
-def run(task: bytes, schema: Any) -> Iterator[Any]:
+def run(task: bytes, schema: Any) -> Iterator[pa.RecordBatch]:
     """The rows of a task, in the Arrow types in which Spark takes them."""
     wanted = arrow_schema(schema)
     for batch in pickle.loads(task).batches():

@@ -44,7 +44,7 @@ class SparkTask:
             groups=tuple(replace(each, query=replace(each.query, shown=columns)) for each in self.groups),
         )
 
-    def batches(self) -> Iterator[Any]:
+    def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as Spark takes them."""
         for task in self.leaves:
             for batch in leaf.read(leaf.in_large_batches(task, _MOST_ROWS)):
@@ -101,7 +101,7 @@ def _frame(spark: Any, root: str, plan: Mapping[str, str], schema: pa.Schema) ->
 class Handed:
     """A plan that was made elsewhere; its tasks know all that they need."""
 
-    def rows(self, work: SparkTask) -> Iterator[Any]:
+    def rows(self, work: SparkTask) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
         yield from work.batches()
 

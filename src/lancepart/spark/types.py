@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from inspect import signature
 from typing import Any
 
@@ -14,6 +13,7 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
+from lancepart.model.aliases import JsonMapping
 from lancepart.model.schema import COMMENT
 from lancepart.write.casts import cast
 from lancepart.write.fits import may_fit
@@ -63,7 +63,7 @@ def _comment(field: Any) -> dict[str, str]:
     return {} if text is None else {COMMENT: text.decode()}
 
 
-def spark_type(kind: Any) -> Any:
+def spark_type(kind: pa.DataType) -> Any:
     """The Spark type that holds every value of an Arrow type; only nanoseconds are cut to microseconds.
 
     >>> spark_type(pa.list_(pa.float32(), 4)).simpleString(), spark_type(pa.uint32()).simpleString()
@@ -89,7 +89,7 @@ def spark_type(kind: Any) -> Any:
     return _nested(kind)
 
 
-def _nested(kind: Any) -> Any:
+def _nested(kind: pa.DataType) -> Any:
     types = pa.types
     if types.is_struct(kind):
         return spark_schema(kind)
@@ -101,7 +101,7 @@ def _nested(kind: Any) -> Any:
     raise UnsupportedOperationError(f"Spark has no type for {kind}")
 
 
-def read_schema(spelled: str | Mapping[str, Any]) -> Any:
+def read_schema(spelled: str | JsonMapping) -> Any:
     """A schema of Spark's from its JSON; a user-defined type is what it is stored as.
 
     PySpark itself would import the class that such a type names, or unpickle it.
@@ -113,14 +113,14 @@ def read_schema(spelled: str | Mapping[str, Any]) -> Any:
         raise InvalidInputError(f"not a schema in Spark's JSON: {error!r}") from None
 
 
-def read_type(spelled: str | Mapping[str, Any]) -> Any:
+def read_type(spelled: str | JsonMapping) -> Any:
     """A type of Spark's from its JSON, as ``read_schema`` reads those of columns."""
     kind = json.loads(spelled) if isinstance(spelled, str) else spelled
     field = {"name": "type", "type": kind, "nullable": True, "metadata": {}}
     return read_schema({"type": "struct", "fields": [field]}).fields[0].dataType
 
 
-def _without_classes(given: Any) -> Any:
+def _without_classes(given: pa.DataType) -> Any:
     match given:
         case {"type": "udt", "sqlType": kind}:
             return _without_classes(kind)
@@ -154,7 +154,7 @@ def as_spark(batch: Any, schema: Any) -> Any:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def as_spark_array(array: Any, wanted: Any) -> Any:
+def as_spark_array(array: Any, wanted: pa.DataType) -> Any:
     """An array in the type in which Spark takes it; times are cut toward the past, as their hashes are."""
     if array.type == wanted:
         return array
@@ -179,7 +179,7 @@ def from_spark(batch: Any, schema: Any) -> Any:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _taken(array: Any, wanted: Any, name: str) -> Any:
+def _taken(array: Any, wanted: pa.DataType, name: str) -> Any:
     if isinstance(wanted, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(wanted, _taken(array, wanted.storage_type, name))
     if pa.types.is_float16(wanted) and pa.types.is_floating(array.type):
@@ -187,13 +187,13 @@ def _taken(array: Any, wanted: Any, name: str) -> Any:
     return cast(array, wanted, name)
 
 
-def _halved(array: Any, wanted: Any) -> Any:
+def _halved(array: Any, wanted: pa.DataType) -> Any:
     """The nearest values of a type that Spark has not; those that are too large stay, so that they are refused."""
     near = pc.cast(pc.cast(array, wanted), array.type)
     return pc.if_else(pc.or_(pc.is_finite(near), pc.invert(pc.is_finite(array))), near, array)
 
 
-def may_be_taken(given: Any, wanted: Any) -> bool:
+def may_be_taken(given: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether values of a type of Spark's can be values of a table's type."""
     stored = wanted.storage_type if isinstance(wanted, pa.BaseExtensionType) else wanted
     return may_fit(given, stored)

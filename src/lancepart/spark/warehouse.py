@@ -11,7 +11,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from lance_namespace import (
     CreateNamespaceRequest,
@@ -35,6 +34,7 @@ from lancepart.errors import (
 )
 from lancepart.format.names import IDENTITY, OWN_ROOT, SALT
 from lancepart.layout.opening import moved
+from lancepart.model.aliases import JsonMapping
 from lancepart.model.ids import check_path, hashed_location, object_id
 from lancepart.storage import removal
 from lancepart.storage.manifest import Manifest
@@ -296,7 +296,7 @@ def _refuse_inner(snapshot: Snapshot, path: Path) -> None:
         )
 
 
-def _allowed(properties: Mapping[str, Any]) -> Mapping[str, Any]:
+def _allowed(properties: JsonMapping) -> JsonMapping:
     """Properties that users may set: none that lancepart reads, and none that would show credentials to all readers."""
     refuse_own({key.lower().removeprefix(_OPTION): value for key, value in properties.items()})
     for key in properties:

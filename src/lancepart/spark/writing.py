@@ -27,6 +27,7 @@ from lancepart.errors import (
 )
 from lancepart.layout.metadata import HIVE, STRONG
 from lancepart.maintain.discard import discard_new
+from lancepart.model.aliases import JsonMapping
 from lancepart.model.sql_text import arguments, tokens
 from lancepart.read.leaf import ADDRESS, LEAF
 from lancepart.spark.filters import predicate_of
@@ -63,7 +64,7 @@ class Writing:
     schema: Any
     made: str | None = None
 
-    def write(self, batches: Iterable[Any]) -> bytes:
+    def write(self, batches: Iterable[pa.RecordBatch]) -> bytes:
         """One task: its rows written, and what is to be reported of them."""
         rows = (from_spark(batch, self.schema) for batch in batches)
         if self.job.done:
@@ -88,7 +89,7 @@ class RowWriting:
     job: WriteJob
     schema: Any
 
-    def write(self, batches: Iterable[Any]) -> bytes:
+    def write(self, batches: Iterable[pa.RecordBatch]) -> bytes:
         """One task: its new rows written, and what is to be reported of them and of those that go."""
         gone: dict[int, list[Any]] = defaultdict(list)
         rows = self._new(batches, gone)
@@ -97,7 +98,7 @@ class RowWriting:
         row_addresses = {number: np.concatenate(found) for number, found in gone.items()}
         return pickle.dumps(replace(report, gone=row_addresses))
 
-    def _new(self, batches: Iterable[Any], gone: dict[int, list[Any]]) -> Iterator[Any]:
+    def _new(self, batches: Iterable[pa.RecordBatch], gone: dict[int, list[Any]]) -> Iterator[pa.RecordBatch]:
         """The new rows among all; the places of the others are put down by their leaf."""
         for batch in batches:
             going = pc.is_valid(batch.column(LEAF))
@@ -129,7 +130,7 @@ class TreeWriting:
     where: str | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
-    def write(self, batches: Iterable[Any]) -> bytes:
+    def write(self, batches: Iterable[pa.RecordBatch]) -> bytes:
         """One task: its rows put aside, and where."""
         location = f"{_ASIDE}/{self.id}/{uuid.uuid4().hex}"
         rows = pa.RecordBatchReader.from_batches(self.schema, (from_spark(batch, self.schema) for batch in batches))
@@ -196,7 +197,7 @@ def _into_tree(
     return TreeWriting(root=root, schema=columns, mode=mode, where=where)
 
 
-def _rows(options: Options, question: Mapping[str, Any], schema: Any) -> RowWriting:
+def _rows(options: Options, question: JsonMapping, schema: Any) -> RowWriting:
     """What Spark made of the rows that a scan read: the same snapshot, and the same filter."""
     root, storage = location(options)
     table = open_pinned(root, question["version"], storage_options=storage)
@@ -229,7 +230,7 @@ def columns_of(schema: Any, table: pa.Schema) -> pa.Schema:
     return pa.schema([table.field(each.name) if each.name in table.names else each for each in given])
 
 
-def _mode(options: Options, question: Mapping[str, Any], overwrite: bool) -> tuple[str, str | None]:
+def _mode(options: Options, question: JsonMapping, overwrite: bool) -> tuple[str, str | None]:
     """What happens to the rows that are there: what Spark says, unless the options say it more exactly."""
     asked = question.get("mode", "truncate" if overwrite else "append")
     if asked == "truncate" and "replacewhere" in options:
@@ -239,7 +240,7 @@ def _mode(options: Options, question: Mapping[str, Any], overwrite: bool) -> tup
     return _MODES[asked], None
 
 
-def _table(options: Options, question: Mapping[str, Any], schema: pa.Schema) -> tuple[PartitionedTable, str | None]:
+def _table(options: Options, question: JsonMapping, schema: pa.Schema) -> tuple[PartitionedTable, str | None]:
     """The table to write to, made if it is not there and the options or the question say how it is partitioned.
 
     With it the salt of one that was made here.

@@ -23,7 +23,7 @@ def aligned(data: Any) -> Any:
     return data if _are_same(moved, columns) else type(data).from_arrays(moved, schema=data.schema)
 
 
-def _moved(column: Any) -> Any:
+def _moved(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """A column, or a copy of it where one of its buffers is not aligned."""
     if isinstance(column, pa.ChunkedArray):
         chunks = column.chunks
@@ -41,11 +41,11 @@ def _moved(column: Any) -> Any:
     return pa.concat_arrays([column])
 
 
-def _are_same(moved: list[Any], given: list[Any]) -> bool:
+def _are_same(moved: list[pa.Array | pa.ChunkedArray], given: list[pa.Array | pa.ChunkedArray]) -> bool:
     return all(new is old for new, old in zip(moved, given, strict=True))
 
 
-def _width(kind: Any) -> int:
+def _width(kind: pa.DataType) -> int:
     """The alignment that suffices for all buffers of a type.
 
     >>> _width(pa.list_(pa.string())), _width(pa.map_(pa.string(), pa.decimal128(10, 2)))

@@ -35,7 +35,7 @@ def open_managed(
 def create_dataset(
     root: Root,
     location: str,
-    data: Any,
+    data: pa.RecordBatchReader | pa.Table,
     *,
     uri: str | None = None,
     namespace: Any = None,

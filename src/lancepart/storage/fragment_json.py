@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import lance
+from lance.fragment import FragmentMetadata
 
 from lancepart.storage.leaf_data import open_leaf
 from lancepart.storage.root import Root
 from lancepart.storage.translate import MissingError
 
 
-def fragments_to_json(fragments: Sequence[Any]) -> list[str]:
+def fragments_to_json(fragments: Sequence[FragmentMetadata]) -> list[str]:
     """Staged fragments as texts, to be noted down."""
     return [json.dumps(item.to_json()) for item in fragments]
 
 
-def fragments_from_json(texts: Sequence[str]) -> tuple[Any, ...]:
+def fragments_from_json(texts: Sequence[str]) -> tuple[FragmentMetadata, ...]:
     """Staged fragments from their texts."""
     return tuple(lance.FragmentMetadata.from_json(text) for text in texts)
 
 
-def version_with(root: Root, location: str, fragments: Sequence[Any]) -> int | None:
+def version_with(root: Root, location: str, fragments: Sequence[FragmentMetadata]) -> int | None:
     """The latest version of a leaf, if it has exactly the files of some fragments."""
     try:
         handle = open_leaf(root, location, None)
@@ -34,5 +34,5 @@ def version_with(root: Root, location: str, fragments: Sequence[Any]) -> int | N
     return int(handle.version) if there == wanted else None
 
 
-def _paths(metadata: Any) -> list[str]:
+def _paths(metadata: FragmentMetadata) -> list[str]:
     return [file.path for file in metadata.files]

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import lance
+
 from lancepart.errors import (
     InvalidInputError,
     TableTagAlreadyExistsError,
@@ -125,7 +127,7 @@ def info(manifest: Manifest, version: int) -> VersionInfo:
     return VersionInfo(version=version, timestamp=stamp.astimezone(UTC), kind=kind, records=records)
 
 
-def _records(handle: Any, operation: Any) -> list[Row]:
+def _records(handle: lance.LanceDataset, operation: Any) -> list[Row]:
     written = getattr(operation, "new_fragments", None)
     if not written or type(operation).__name__ != "Update":
         return []

@@ -8,9 +8,10 @@ from typing import Any
 
 import lance
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from lance.dataset import Index
-from lance.fragment import write_fragments
+from lance.fragment import FragmentMetadata, LanceFragment, write_fragments
 from lance.optimize import Compaction, CompactionOptions
 from lance.schema import LanceSchema
 
@@ -61,7 +62,7 @@ def stage(root: Root, location: str, rows: pa.Table, *, base: int | str | None) 
     return Fragments(location=location, items=tuple(items))
 
 
-def _write_new(rows: Any, uri: str, options: dict[str, str] | None) -> list[Any]:
+def _write_new(rows: pa.Table, uri: str, options: dict[str, str] | None) -> list[FragmentMetadata]:
     """Write fragments of a leaf that is to be made; told to overwrite, Lance would warn that there is nothing yet."""
     given = aligned(rows)
     try:
@@ -72,7 +73,7 @@ def _write_new(rows: Any, uri: str, options: dict[str, str] | None) -> list[Any]
     return list(write_fragments(given, uri, schema=rows.schema, mode="overwrite", storage_options=options))
 
 
-def create_leaf(root: Root, location: str, schema: pa.Schema, fragments: Sequence[Any]) -> int:
+def create_leaf(root: Root, location: str, schema: pa.Schema, fragments: Sequence[FragmentMetadata]) -> int:
     """Make version 1 of a new leaf; nothing names its directory yet, so no reader sees it."""
     operation = lance.LanceOperation.Overwrite(schema, list(fragments))
     with storage_errors(f"create the leaf at {location!r}", root):
@@ -80,7 +81,7 @@ def create_leaf(root: Root, location: str, schema: pa.Schema, fragments: Sequenc
         return int(done.version)
 
 
-def append(root: Root, location: str, fragments: Sequence[Any], *, base: int | None) -> int:
+def append(root: Root, location: str, fragments: Sequence[FragmentMetadata], *, base: int | None) -> int:
     """Make a version with more rows: detached from the version ``base``, or the next of main if there is none."""
     operation = lance.LanceOperation.Append(list(fragments))
     return _commit(root, location, operation, base)
@@ -148,7 +149,7 @@ def _options(root: Root) -> dict[str, str] | None:
 class LeafShape:
     """The columns of a leaf at one version, with Lance's own ids, by which its files know them."""
 
-    schema: Any
+    schema: pa.Schema
     ids: tuple[Any, ...]
 
     @property
@@ -166,11 +167,13 @@ def _ids(field: Any) -> tuple[Any, ...]:
     return (field.name(), field.id(), tuple(_ids(child) for child in field.children()))
 
 
-def open_leaf(root: Root, location: str, version: int | None) -> lance.LanceDataset:
-    """Open a leaf at the version that the manifest names, or its latest."""
+def open_leaf(root: Root, location: str, version: int | None, *, session: Any = None) -> lance.LanceDataset:
+    """Open a leaf at the version that the manifest names, or its latest; a session shares caches with others."""
     try:
         with storage_errors(f"open the leaf at {location!r}", root):
-            return lance.dataset(root.uri_of(location), version=version, storage_options=_options(root))
+            return lance.dataset(
+                root.uri_of(location), version=version, storage_options=_options(root), session=session
+            )
     except UnreadableError as error:
         if version is None:
             raise
@@ -195,7 +198,9 @@ def missing_files(root: Root, location: str, handle: Any) -> list[str]:
     return sorted(path for name in inside if not store.exists(path := f"{location}/{name}"))
 
 
-def as_dataset(root: Root, location: str, schema: pa.Schema, fragments: Sequence[Any], *, base: int | None) -> Any:
+def as_dataset(
+    root: Root, location: str, schema: pa.Schema, fragments: Sequence[FragmentMetadata], *, base: int | None
+) -> lance.LanceDataset:
     """Staged fragments as a dataset of their own, for reading them back; detached, so that nobody else sees it."""
     operation = lance.LanceOperation.Overwrite(schema, list(fragments))
     if base is None:
@@ -204,13 +209,13 @@ def as_dataset(root: Root, location: str, schema: pa.Schema, fragments: Sequence
     return open_leaf(root, location, _commit(root, location, operation, base))
 
 
-def addresses(handle: lance.LanceDataset, where: str | None) -> Any:
+def addresses(handle: lance.LanceDataset, where: str | None) -> npt.NDArray[np.uint64]:
     """Where the rows stand that a filter matches: fragment and offset in one number each."""
     found = handle.scanner(columns=[], filter=where, with_row_address=True).to_table()
     return found.column("_rowaddr").to_numpy()
 
 
-def split_addresses(found: Any) -> dict[int, Any]:
+def split_addresses(found: npt.NDArray[np.uint64]) -> dict[int, npt.NDArray[np.int64]]:
     """Offsets of rows by fragment."""
     ordered = np.sort(np.asarray(found, dtype=np.uint64))
     fragments = (ordered >> np.uint64(32)).astype(np.int64)
@@ -221,7 +226,9 @@ def split_addresses(found: Any) -> dict[int, Any]:
     return {int(fragments[a]): offsets[a:b] for a, b in zip(starts, [*starts[1:], len(ordered)], strict=True)}
 
 
-def delete_rows(root: Root, location: str, rows: Mapping[int, Any], *, base: int | None) -> tuple[int, int]:
+def delete_rows(
+    root: Root, location: str, rows: Mapping[int, npt.NDArray[np.int64]], *, base: int | None
+) -> tuple[int, int]:
     """Make a version without some rows; its number, and how many fragments went with their last row."""
     with storage_errors(f"delete rows of the leaf at {location!r}", root):
         handle = lance.dataset(root.uri_of(location), version=base, storage_options=_options(root))
@@ -238,7 +245,7 @@ def delete_rows(root: Root, location: str, rows: Mapping[int, Any], *, base: int
     return _commit(root, location, operation, base, seen=int(handle.version)), len(gone)
 
 
-def _refuse_lost(fragment: Any, left: Any, wanted: int) -> None:
+def _refuse_lost(fragment: LanceFragment, left: FragmentMetadata | None, wanted: int) -> None:
     """Notice on a main branch that others were faster: rows to be deleted that are gone already."""
     there = 0 if fragment is None else fragment.count_rows()
     after = 0 if left is None else left.num_rows
@@ -282,7 +289,7 @@ def difference(root: Root, location: str, before: int, after: int) -> Difference
         )
 
 
-def _files(metadata: Any) -> tuple[str, ...]:
+def _files(metadata: FragmentMetadata) -> tuple[str, ...]:
     return tuple(file.path for file in metadata.files)
 
 
@@ -297,7 +304,7 @@ def fragments_of(handle: Any, numbers: Sequence[int]) -> list[Any]:
     return [handle.get_fragment(number) for number in numbers]
 
 
-def rows_of(handle: Any, fragments: Sequence[Any]) -> Any:
+def rows_of(handle: lance.LanceDataset, fragments: Sequence[FragmentMetadata]) -> Any:
     """The live rows of some fragments of an open leaf, batch by batch."""
     chosen = [handle.get_fragment(item.id) for item in fragments]
     return handle.scanner(fragments=chosen, blob_handling=BLOBS_AS_BYTES).to_batches()

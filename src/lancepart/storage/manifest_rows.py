@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from lancepart.format.rows import (
     now,
     parse_metadata,
 )
+from lancepart.model.aliases import JsonMapping
 
 __all__ = [
     "CREATED_AT",
@@ -43,7 +43,7 @@ class Update:
     """New values for some columns of a row that exists; all others keep theirs, unknown ones too."""
 
     object_id: str
-    values: Mapping[str, Any]
+    values: JsonMapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def source_table(change: Change, schema: pa.Schema, existing: pa.Table) -> pa.Ta
     return pa.table(columns, schema=schema)
 
 
-def _array(values: list[Any], wanted: Any) -> Any:
+def _array(values: list[Any], wanted: pa.DataType) -> pa.Array:
     """Values of a column, some of which may be Arrow scalars of a narrower type."""
     return pa.array(
         [value.cast(wanted) if isinstance(value, pa.Scalar) and value.type != wanted else value for value in values],

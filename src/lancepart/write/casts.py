@@ -12,7 +12,7 @@ from lancepart.errors import TableSchemaValidationError
 from lancepart.write.fits import fits
 
 
-def cast(column: Any, wanted: Any, name: str) -> Any:
+def cast(column: pa.Array | pa.ChunkedArray, wanted: pa.DataType, name: str) -> pa.Array | pa.ChunkedArray:
     """A column in another type that its values fit."""
     if column.type == wanted:
         return column
@@ -27,14 +27,14 @@ def cast(column: Any, wanted: Any, name: str) -> Any:
     return made
 
 
-def _cast(column: Any, wanted: Any) -> Any:
+def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     """Arrow's safe cast; it takes integers for decimals only by way of one that holds them all."""
     if pa.types.is_integer(column.type) and pa.types.is_decimal(wanted) and wanted.scale >= 0:
         return pc.cast(pc.cast(column, pa.decimal256(20 + wanted.scale, wanted.scale)), wanted)
     return pc.cast(column, wanted)
 
 
-def _refusal(name: str, column: Any, at: int, wanted: Any) -> TableSchemaValidationError:
+def _refusal(name: str, column: pa.Array, at: int, wanted: pa.DataType) -> TableSchemaValidationError:
     return TableSchemaValidationError(
         f"column {name!r}: {_shown(column[at])} of type {column.type} does not fit {wanted}"
     )
@@ -49,7 +49,7 @@ def _shown(scalar: Any) -> str:
     return text if len(text) <= 80 else f"{text[:80]}…"
 
 
-def _first(column: Any, wanted: Any) -> int:
+def _first(column: pa.Array, wanted: pa.DataType) -> int:
     """The first row that can't be cast, found by halves."""
     low, high = 0, len(column)
     while high - low > 1:
@@ -62,7 +62,7 @@ def _first(column: Any, wanted: Any) -> int:
     return low
 
 
-def _inexact(given: Any, made: Any) -> int | None:
+def _inexact(given: pa.Array, made: pa.Array) -> int | None:
     """The first row whose value is another after the cast: Arrow rounds floats and cuts times without a word."""
     if pa.types.is_dictionary(given.type):
         return _inexact(given.dictionary_decode(), made)
@@ -81,12 +81,12 @@ def _inexact(given: Any, made: Any) -> int | None:
     return _changed(given, made)
 
 
-def _entries(maps: Any) -> Any:
+def _entries(maps: pa.Array) -> Any:
     """Maps as lists of pairs."""
     return maps.cast(pa.list_(pa.struct([maps.type.key_field, maps.type.item_field])))
 
 
-def _changed(given: Any, made: Any) -> int | None:
+def _changed(given: pa.Array, made: pa.Array) -> int | None:
     t = pa.types
     rounded = t.is_floating(made.type) and (t.is_floating(given.type) or t.is_integer(given.type))
     cut = t.is_date(made.type) and t.is_timestamp(given.type)
@@ -103,5 +103,5 @@ def _changed(given: Any, made: Any) -> int | None:
     return int(wrong[0]) if len(wrong) else None
 
 
-def _whole(column: Any) -> Any:
+def _whole(column: pa.Array) -> Any:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

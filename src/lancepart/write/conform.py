@@ -4,29 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableSchemaValidationError
+from lancepart.model.aliases import JsonObject, RowSource, Value
 from lancepart.write.casts import cast
 from lancepart.write.elsewhere import is_spark
 from lancepart.write.fits import fits, may_fit
 from lancepart.write.values import column_of, is_missing
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 CHUNK_ROWS = 4_000_000
 CHUNK_BYTES = 256 * 1024 * 1024
 
 
-def batches(data: Any, schema: Any) -> Iterator[Any]:
+def batches(data: RowSource, schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows of anything that has Arrow inside, in the table's schema, in tables of bounded size."""
     for rows in partial_batches(data, schema, complete=True):
         refuse_nulls(rows.table)
         yield rows.table
 
 
-def _check_missing(names: Iterable[str], schema: Any) -> None:
+def _check_missing(names: Iterable[str], schema: pa.Schema) -> None:
     for name in names:
         if not schema.field(name).nullable:
             raise TableSchemaValidationError(f"column {name!r} is missing, and may not be null")
@@ -36,11 +41,11 @@ def _check_missing(names: Iterable[str], schema: Any) -> None:
 class Rows:
     """Rows with all columns of the table; ``unnamed`` tells of each column that some do not name which those are."""
 
-    table: Any
-    unnamed: Mapping[str, Any]
+    table: pa.Table
+    unnamed: Mapping[str, npt.NDArray[np.bool_]]
 
 
-def partial_batches(data: Any, schema: Any, *, complete: bool = False) -> Iterator[Rows]:
+def partial_batches(data: RowSource, schema: pa.Schema, *, complete: bool = False) -> Iterator[Rows]:
     """Rows that may leave columns out, in tables of bounded size; NULL stands for what is left out.
 
     ``complete`` ones may leave out only what may be null.
@@ -50,7 +55,7 @@ def partial_batches(data: Any, schema: Any, *, complete: bool = False) -> Iterat
             _check_missing(chunk.unnamed if complete else (), schema)
             yield chunk
         return
-    buffered: list[Any] = []
+    buffered: list[pa.Table] = []
     rows = size = 0
     stream = reader(data, schema)
     missing = [name for name in schema.names if name not in stream.schema.names]
@@ -70,26 +75,26 @@ def partial_batches(data: Any, schema: Any, *, complete: bool = False) -> Iterat
         yield _without(pa.concat_tables(buffered), missing)
 
 
-def _without(table: Any, missing: Sequence[str]) -> Rows:
+def _without(table: pa.Table, missing: Sequence[str]) -> Rows:
     return Rows(table=table, unnamed={name: np.ones(table.num_rows, dtype=bool) for name in missing})
 
 
-def is_rereadable(data: Any) -> bool:
+def is_rereadable(data: RowSource) -> bool:
     """Whether data can be read more than once; a stream, and what only hands one out, perhaps can't."""
     kept = isinstance(data, pa.Table | pa.RecordBatch) or _is_frame(data) or is_spark(data)
     return kept or not hasattr(data, "__arrow_c_stream__")
 
 
-def _is_frame(data: Any) -> bool:
+def _is_frame(data: RowSource) -> TypeGuard[pd.DataFrame]:
     return type(data).__module__.partition(".")[0] in ("pandas", "polars")
 
 
-def rereadable(data: Any) -> Any:
+def rereadable(data: RowSource) -> RowSource:
     """Data that can be read more than once: a stream is taken into memory, anything else is so already."""
     return data if is_rereadable(data) else pa.RecordBatchReader.from_stream(data).read_all()
 
 
-def reader(data: Any, schema: Any) -> Any:
+def reader(data: RowSource, schema: pa.Schema) -> pa.RecordBatchReader:
     """A stream of record batches out of what a user holds; its columns are checked before its first row."""
     if isinstance(data, pa.RecordBatchReader):
         stream = data
@@ -112,7 +117,7 @@ def reader(data: Any, schema: Any) -> Any:
     return stream
 
 
-def named(data: Any, schema: Any) -> frozenset[str]:
+def named(data: RowSource, schema: pa.Schema) -> frozenset[str]:
     """The columns that at least one row names, as far as that can be told without reading a stream."""
     if _are_dicts(data):
         return frozenset(name for row in data for name in row)
@@ -122,11 +127,11 @@ def named(data: Any, schema: Any) -> frozenset[str]:
     return frozenset(found.names if isinstance(found, pa.Schema) else schema.names)
 
 
-def _are_dicts(data: Any) -> bool:
+def _are_dicts(data: RowSource) -> TypeGuard[list[JsonObject]]:
     return isinstance(data, list) and all(isinstance(row, dict) for row in data)
 
 
-def _from_pandas(frame: Any, schema: Any) -> Any:
+def _from_pandas(frame: Any, schema: pa.Schema) -> Any:
     """A DataFrame's columns; its index is not one of them, and what pandas calls missing is NULL, NaN too."""
     if not hasattr(frame, "columns"):
         raise InvalidInputError(f"can't write a pandas {type(frame).__name__}: give a DataFrame")
@@ -147,11 +152,11 @@ def _from_pandas(frame: Any, schema: Any) -> Any:
     return pa.table(arrays, names=names) if names else pa.table([pa.nulls(len(frame))], names=["_"]).select([])
 
 
-def _is_nan(value: Any) -> bool:
+def _is_nan(value: Value) -> bool:
     return is_missing(value) or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
 
 
-def _from_dicts(rows: list[dict[str, Any]], schema: Any) -> Iterator[Rows]:
+def _from_dicts(rows: list[JsonObject], schema: pa.Schema) -> Iterator[Rows]:
     _check_names(list(dict.fromkeys(name for row in rows for name in row)), schema)
     empty = [at for at, row in enumerate(rows) if not row]
     if empty:
@@ -166,7 +171,7 @@ def _from_dicts(rows: list[dict[str, Any]], schema: Any) -> Iterator[Rows]:
         )
 
 
-def _check_names(names: Sequence[str], schema: Any) -> None:
+def _check_names(names: Sequence[str], schema: pa.Schema) -> None:
     doubled = {name for name in names if names.count(name) > 1}
     if doubled:
         raise TableSchemaValidationError(f"column {min(doubled)!r} stands twice in the data")
@@ -177,7 +182,7 @@ def _check_names(names: Sequence[str], schema: Any) -> None:
         )
 
 
-def check(given: Any, schema: Any) -> None:
+def check(given: pa.Schema, schema: pa.Schema) -> None:
     """Refuse columns that the table does not have, or has in a type that values of theirs never fit."""
     _check_names(given.names, schema)
     for field in given:
@@ -188,13 +193,13 @@ def check(given: Any, schema: Any) -> None:
             )
 
 
-def check_complete(given: Any, schema: Any) -> None:
+def check_complete(given: Any, schema: pa.Schema) -> None:
     """Refuse what ``check`` refuses, and data that lacks a column which may not be null."""
     check(given, schema)
     _check_missing([name for name in schema.names if name not in given.names], schema)
 
 
-def fit(rows: Any, schema: Any) -> Any:
+def fit(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows with all columns of the table, in its order and types; those that they lack are NULL."""
     arrays = []
     for field in schema:
@@ -204,7 +209,7 @@ def fit(rows: Any, schema: Any) -> Any:
     return pa.table(arrays, schema=schema)
 
 
-def refuse_nulls(rows: Any) -> None:
+def refuse_nulls(rows: pa.Table) -> None:
     """Refuse NULL where a column may not be."""
     for field, column in zip(rows.schema, rows.columns, strict=True):
         if not field.nullable and column.null_count:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
 
 from lancepart.errors import InvalidInputError
+from lancepart.model.aliases import RowSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 AUTO, NONE, HASH = "auto", "none", "hash"
 
 
-def is_spark(data: Any) -> bool:
+def is_spark(data: RowSource) -> TypeGuard[DataFrame]:
     """Whether data is a Spark DataFrame, of either kind."""
     return type(data).__module__.startswith("pyspark.sql.") and hasattr(data, "mapInArrow")
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 _UNITS = ("s", "ms", "us", "ns")
 
 
-def fits(given: Any, wanted: Any) -> bool:
+def fits(given: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether every value of one type is a value of the other, whatever it is.
 
     >>> fits(pa.int32(), pa.int64()), fits(pa.int64(), pa.int32()), fits(pa.large_string(), pa.string())
@@ -29,7 +29,7 @@ def fits(given: Any, wanted: Any) -> bool:
     )
 
 
-def may_fit(given: Any, wanted: Any) -> bool:
+def may_fit(given: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether values of one type can be values of the other, so that each is to be looked at.
 
     >>> may_fit(pa.int64(), pa.int32()), may_fit(pa.string(), pa.int32()), may_fit(pa.bool_(), pa.int8())
@@ -49,7 +49,7 @@ def may_fit(given: Any, wanted: Any) -> bool:
     )
 
 
-def _fits_number(given: Any, wanted: Any) -> bool:
+def _fits_number(given: pa.DataType, wanted: pa.DataType) -> bool:
     t = pa.types
     if t.is_integer(given) and t.is_integer(wanted):
         if t.is_signed_integer(given) == t.is_signed_integer(wanted):
@@ -62,7 +62,7 @@ def _fits_number(given: Any, wanted: Any) -> bool:
     return False
 
 
-def _may_fit_number(given: Any, wanted: Any) -> bool:
+def _may_fit_number(given: pa.DataType, wanted: pa.DataType) -> bool:
     """Numbers fit by value; only a float and a decimal are never taken for one another."""
     t = pa.types
     kinds = (t.is_integer, t.is_floating, t.is_decimal)
@@ -71,13 +71,13 @@ def _may_fit_number(given: Any, wanted: Any) -> bool:
     return not (t.is_floating(given) and t.is_decimal(wanted)) and not (t.is_decimal(given) and t.is_floating(wanted))
 
 
-def _fits_bytes(given: Any, wanted: Any) -> bool:
+def _fits_bytes(given: pa.DataType, wanted: pa.DataType) -> bool:
     t = pa.types
 
-    def is_text(kind: Any) -> bool:
+    def is_text(kind: pa.DataType) -> bool:
         return bool(t.is_string(kind) or t.is_large_string(kind) or t.is_string_view(kind))
 
-    def is_bytes(kind: Any) -> bool:
+    def is_bytes(kind: pa.DataType) -> bool:
         return bool(
             t.is_binary(kind) or t.is_large_binary(kind) or t.is_binary_view(kind) or t.is_fixed_size_binary(kind)
         )
@@ -87,7 +87,7 @@ def _fits_bytes(given: Any, wanted: Any) -> bool:
     return is_bytes(given) and is_bytes(wanted) and not t.is_fixed_size_binary(wanted)
 
 
-def _fits_time(given: Any, wanted: Any) -> bool:
+def _fits_time(given: pa.DataType, wanted: pa.DataType) -> bool:
     t = pa.types
     if t.is_date(given) and t.is_date(wanted):
         return bool(t.is_date32(given))
@@ -99,11 +99,11 @@ def _fits_time(given: Any, wanted: Any) -> bool:
     return False
 
 
-def _may_fit_time(given: Any, wanted: Any) -> bool:
+def _may_fit_time(given: pa.DataType, wanted: pa.DataType) -> bool:
     """A time fits by value; one with a zone and one without are never taken for one another, midnight is a date."""
     t = pa.types
 
-    def is_day(kind: Any) -> bool:
+    def is_day(kind: pa.DataType) -> bool:
         return bool(t.is_date(kind) or (t.is_timestamp(kind) and kind.tz is None))
 
     zoned = t.is_timestamp(given) and t.is_timestamp(wanted) and (given.tz is None) == (wanted.tz is None)
@@ -111,7 +111,7 @@ def _may_fit_time(given: Any, wanted: Any) -> bool:
     return zoned or alike or (is_day(given) and is_day(wanted))
 
 
-def _nested(given: Any, wanted: Any, test: Any) -> bool:
+def _nested(given: pa.DataType, wanted: pa.DataType, test: Any) -> bool:
     """The same shape, with values of types that pass a test."""
     t = pa.types
     if t.is_struct(given) and t.is_struct(wanted):

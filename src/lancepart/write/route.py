@@ -8,6 +8,7 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,7 +26,7 @@ class PartitionRows:
     rows: Any
 
 
-def route(rows: Any, schema: Any, spec: PartitionSpec) -> Iterator[PartitionRows]:
+def route(rows: pa.Table, schema: pa.Schema, spec: PartitionSpec) -> Iterator[PartitionRows]:
     """Split rows by partition: one pass over the columns, then one slice a partition.
 
     ``schema`` has field ids, and its columns stand in the order of the rows'.
@@ -51,7 +52,7 @@ def route(rows: Any, schema: Any, spec: PartitionSpec) -> Iterator[PartitionRows
         )
 
 
-def in_partitions(rows: Any, schema: Any, spec: PartitionSpec, keys: Set[tuple[str, ...]]) -> Any:
+def in_partitions(rows: Any, schema: pa.Schema, spec: PartitionSpec, keys: Set[tuple[str, ...]]) -> Any:
     """Which rows belong to one of some partitions."""
     values = partition_values(rows, schema, spec)
     codes, first = _codes(values, rows.num_rows)
@@ -59,7 +60,7 @@ def in_partitions(rows: Any, schema: Any, spec: PartitionSpec, keys: Set[tuple[s
     return np.array([key in keys for key in distinct], dtype=bool)[codes]
 
 
-def partition_numbers(rows: Any, schema: Any, spec: PartitionSpec) -> Any:
+def partition_numbers(rows: Any, schema: pa.Schema, spec: PartitionSpec) -> Any:
     """A number for each row that is the same wherever rows of one partition are met; others may share it."""
     values = partition_values(rows, schema, spec)
     codes, first = _codes(values, rows.num_rows)
@@ -68,17 +69,17 @@ def partition_numbers(rows: Any, schema: Any, spec: PartitionSpec) -> Any:
     return np.array(numbers, dtype=np.int64)[codes]
 
 
-def _copied(rows: Any) -> Any:
+def _copied(rows: pa.Table) -> pa.Table:
     """The same rows in arrays that start at their own beginning: Lance fails on structs in a slice of structs."""
     return rows.take(pa.array(np.arange(rows.num_rows)))
 
 
-def partition_values(rows: Any, schema: Any, spec: PartitionSpec) -> list[Any]:
+def partition_values(rows: pa.Table, schema: pa.Schema, spec: PartitionSpec) -> list[pa.Array]:
     """The partition value of each row, one array a field; a removed source column counts as NULL."""
     return [field.apply([_source(rows, schema, number) for number in field.source_ids]) for field in spec.fields]
 
 
-def _source(rows: Any, schema: Any, number: int) -> Any:
+def _source(rows: pa.Table, schema: pa.Schema, number: int) -> pa.Array:
     """A source column, or what a struct holds of it."""
     path = source_path(schema, number)
     if path is None:
@@ -89,12 +90,12 @@ def _source(rows: Any, schema: Any, number: int) -> Any:
     return array
 
 
-def _keys(distinct: list[Any], count: int) -> list[tuple[str, ...]]:
+def _keys(distinct: list[pa.Array], count: int) -> list[tuple[str, ...]]:
     """The keys of some partitions; without partition fields there is one, and it has no values."""
     return list(zip(*map(value_keys, distinct), strict=True)) if distinct else [()] * count
 
 
-def _codes(values: list[Any], count: int) -> tuple[Any, Any]:
+def _codes(values: list[pa.Array], count: int) -> tuple[Any, Any]:
     """A number for each row, the same for the same partition, and a row that has each number.
 
     Small numbers are held in 16 bits, for which numpy's stable sort is linear.
@@ -112,5 +113,5 @@ def _codes(values: list[Any], count: int) -> tuple[Any, Any]:
     return codes.astype(np.uint16) if len(first) < 2**16 else codes, first
 
 
-def _numbers(encoded: Any) -> Any:
+def _numbers(encoded: pa.Array) -> npt.NDArray[np.int64]:
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lancepart.errors import TableSchemaValidationError
+from lancepart.model.aliases import JsonObject, Value
 from lancepart.write.casts import cast
 
 _EPOCH = datetime(1970, 1, 1)
@@ -23,7 +24,7 @@ class _UnfitError(ValueError):
     """Why a value is not taken."""
 
 
-def column_of(values: Sequence[Any], wanted: Any, name: str) -> Any:
+def column_of(values: Sequence[Any], wanted: pa.DataType, name: str) -> pa.Array:
     """Values as a column of a type; the first that does not fit is named."""
     plain, take = _natural(wanted), _taker(wanted)
     taken = []
@@ -39,7 +40,7 @@ def column_of(values: Sequence[Any], wanted: Any, name: str) -> Any:
     return cast(made, wanted, name)
 
 
-def _refusal(name: str, value: Any, wanted: Any, error: Exception) -> TableSchemaValidationError:
+def _refusal(name: str, value: Value, wanted: pa.DataType, error: Exception) -> TableSchemaValidationError:
     text = repr(value)
     shown = text if len(text) <= 80 else f"{text[:80]}…"
     return TableSchemaValidationError(f"column {name!r}: {shown} does not fit {wanted}: {error}")
@@ -54,7 +55,7 @@ def _first(taken: Sequence[Any], plain: Any) -> int:
     return 0
 
 
-def _natural(wanted: Any) -> Any:
+def _natural(wanted: pa.DataType) -> pa.DataType:
     """The type that Python's values are of before they are cast: its times have microseconds."""
     if _TYPES.is_dictionary(wanted):
         return _natural(wanted.value_type)
@@ -79,26 +80,26 @@ def _natural(wanted: Any) -> Any:
     return wanted
 
 
-def _finest(wanted: Any) -> str:
+def _finest(wanted: pa.DataType) -> str:
     return "ns" if wanted.unit == "ns" else "us"
 
 
-def _taker(wanted: Any) -> Callable[[Any], Any]:
+def _taker(wanted: pa.DataType) -> Callable[[Any], Any]:
     """A function that gives a value as Arrow takes it for a type, or says why not; NULL is taken for every type."""
     take = _taker_of_values(wanted)
     return lambda value: None if is_missing(value) else take(value)
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: Value) -> bool:
     """Whether a value is Python's or pandas' word for NULL; NaN is a number."""
     return value is None or type(value).__name__ in ("NAType", "NaTType") or _is_no_time(value)
 
 
-def _is_no_time(value: Any) -> bool:
+def _is_no_time(value: Value) -> bool:
     return isinstance(value, np.datetime64 | np.timedelta64) and bool(np.isnat(value))
 
 
-def _taker_of_values(wanted: Any) -> Callable[[Any], Any]:
+def _taker_of_values(wanted: pa.DataType) -> Callable[[Any], Any]:
     if _TYPES.is_dictionary(wanted):
         return _taker(wanted.value_type)
     if _TYPES.is_struct(wanted):
@@ -120,7 +121,7 @@ def _taker_of_values(wanted: Any) -> Callable[[Any], Any]:
     return lambda value: value
 
 
-def _integer(value: Any) -> int:
+def _integer(value: Value) -> int:
     if _is_integer(value):
         return int(value)
     if isinstance(value, float | np.floating | Decimal):
@@ -130,11 +131,11 @@ def _integer(value: Any) -> int:
     raise _UnfitError("give a whole number")
 
 
-def _is_integer(value: Any) -> bool:
+def _is_integer(value: Value) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _float(value: Any, limit: float) -> float:
+def _float(value: Value, limit: float) -> float:
     """A float as it is: one of a narrower type is the nearest there is, since Python has but one type of them."""
     if _is_integer(value):
         if int(float(value)) != int(value):
@@ -147,31 +148,31 @@ def _float(value: Any, limit: float) -> float:
     return float(value)
 
 
-def _decimal(value: Any) -> Any:
+def _decimal(value: Value) -> Decimal | int:
     if isinstance(value, Decimal) or _is_integer(value):
         return value if isinstance(value, Decimal) else int(value)
     raise _UnfitError("give a Decimal or a whole number")
 
 
-def _text(value: Any) -> str:
+def _text(value: Value) -> str:
     if not isinstance(value, str):
         raise _UnfitError("give a text")
     return str(value)
 
 
-def _bytes(value: Any) -> bytes:
+def _bytes(value: Value) -> bytes:
     if not isinstance(value, bytes | bytearray | memoryview):
         raise _UnfitError("give bytes")
     return bytes(value)
 
 
-def _boolean(value: Any) -> bool:
+def _boolean(value: Value) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise _UnfitError("give True or False")
     return bool(value)
 
 
-def _moment(value: Any, wanted: Any) -> int:
+def _moment(value: Value, wanted: pa.DataType) -> int:
     """A time as its count of micro- or nanoseconds; with a zone only where the column has one, and the other way."""
     if isinstance(value, np.datetime64):
         return _counted(value, wanted)
@@ -189,7 +190,7 @@ def _moment(value: Any, wanted: Any) -> int:
     return _scaled((value - start) // _TICK, getattr(value, "nanosecond", 0), wanted)
 
 
-def _counted(value: Any, wanted: Any) -> int:
+def _counted(value: Value, wanted: pa.DataType) -> int:
     """A time of numpy's, which has no zone."""
     if wanted.tz is not None:
         raise _UnfitError("it has no time zone, and the column has one: give it one")
@@ -200,7 +201,7 @@ def _counted(value: Any, wanted: Any) -> int:
     raise _UnfitError("it is too far away")
 
 
-def _span(value: Any, wanted: Any) -> int:
+def _span(value: Value, wanted: pa.DataType) -> int:
     if isinstance(value, np.timedelta64):
         return _scaled(*divmod(int(value.astype("timedelta64[ns]").astype(np.int64)), 1000), wanted)
     if not isinstance(value, timedelta):
@@ -208,7 +209,7 @@ def _span(value: Any, wanted: Any) -> int:
     return _scaled(int(value // _TICK), getattr(value, "nanoseconds", 0), wanted)
 
 
-def _scaled(micros: int, nanos: int, wanted: Any) -> int:
+def _scaled(micros: int, nanos: int, wanted: pa.DataType) -> int:
     if wanted.unit == "ns":
         return micros * 1000 + nanos
     if nanos:
@@ -216,7 +217,7 @@ def _scaled(micros: int, nanos: int, wanted: Any) -> int:
     return micros
 
 
-def _day(value: Any) -> date:
+def _day(value: Value) -> date:
     if isinstance(value, np.datetime64):
         days = value.astype("datetime64[D]")
         value = days.item() if days.astype(value.dtype) == value else value
@@ -229,7 +230,7 @@ def _day(value: Any) -> date:
     return value
 
 
-def _clock(value: Any) -> time:
+def _clock(value: Value) -> time:
     if not isinstance(value, time):
         raise _UnfitError("give a time")
     if value.tzinfo is not None:
@@ -237,10 +238,10 @@ def _clock(value: Any) -> time:
     return value
 
 
-def _struct(wanted: Any) -> Callable[[Any], Any]:
+def _struct(wanted: pa.DataType) -> Callable[[Any], Any]:
     takers = {field.name: _taker(field.type) for field in wanted}
 
-    def take(value: Any) -> dict[str, Any]:
+    def take(value: Value) -> JsonObject:
         if not isinstance(value, Mapping):
             raise _UnfitError("give a dict")
         extra = [name for name in value if name not in takers]
@@ -251,11 +252,11 @@ def _struct(wanted: Any) -> Callable[[Any], Any]:
     return take
 
 
-def _list(wanted: Any) -> Callable[[Any], Any]:
+def _list(wanted: pa.DataType) -> Callable[[Any], Any]:
     each, is_vector = _taker(wanted.value_type), _TYPES.is_floating(wanted.value_type)
     limit = float(np.finfo(wanted.value_type.to_pandas_dtype()).max) if is_vector else 0.0
 
-    def take(value: Any) -> Any:
+    def take(value: Value) -> Any:
         if is_vector and isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim == 1:
             if (np.abs(value[np.isfinite(value)]) > limit).any():
                 raise _UnfitError("a number in it is too large")
@@ -267,10 +268,10 @@ def _list(wanted: Any) -> Callable[[Any], Any]:
     return take
 
 
-def _map(wanted: Any) -> Callable[[Any], Any]:
+def _map(wanted: pa.DataType) -> Callable[[Any], Any]:
     keys, items = _taker(wanted.key_type), _taker(wanted.item_type)
 
-    def take(value: Any) -> list[tuple[Any, Any]]:
+    def take(value: Value) -> list[tuple[Any, Any]]:
         pairs = value.items() if isinstance(value, Mapping) else value
         return [(keys(key), items(item)) for key, item in pairs]
 

@@ -12,8 +12,8 @@ from lance_namespace import CreateNamespaceRequest, DescribeNamespaceRequest
 
 import lancepart as lp
 from lancepart.errors import InvalidInputError, InvalidTableStateError, TableAlreadyExistsError, TableNotFoundError
-from lancepart.model.hive_functions import FloorBucket, FloorTruncate, Hash
 from lancepart.model.transforms import Identity
+from lancepart.model.transforms.hive import FloorBucket, FloorTruncate, Hash
 from tests.conformance.hive import trees
 from tests.support.catalogs import Place
 

@@ -24,6 +24,7 @@ from lancepart.model.transforms import (
     Transform,
     Truncate,
     Year,
+    transform_from_json,
 )
 
 PARTS = {"year": Year(), "month": Month(), "day": Day(), "hour": Hour()}
@@ -141,8 +142,8 @@ def test_several_columns_are_null_only_together() -> None:
 
 @pytest.mark.parametrize("transform", ALL, ids=repr)
 def test_json_comes_back(transform: Transform) -> None:
-    assert Transform.from_json(transform.to_json()) == transform
-    assert Transform.from_json(transform.to_json().to_dict()) == transform
+    assert transform_from_json(transform.to_json()) == transform
+    assert transform_from_json(transform.to_json().to_dict()) == transform
     assert TRANSFORMS[transform.name] is type(transform)
 
 
@@ -160,7 +161,7 @@ def test_json_comes_back(transform: Transform) -> None:
 )
 def test_a_transform_that_is_none_says_why(spelled: dict[str, Any], reason: str) -> None:
     with pytest.raises(InvalidInputError, match=reason):
-        Transform.from_json(spelled)
+        transform_from_json(spelled)
 
 
 @pytest.mark.parametrize(
@@ -190,21 +191,20 @@ def test_the_number_of_columns_is_checked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("transform", "column", "numeric"),
+    ("transform", "column"),
     [
-        (Identity(), pa.array([1, None]), False),
-        (Year(), pa.array([date(1965, 2, 3), None]), False),
-        (Hour(), pa.array([-1, None], pa.timestamp("us", "Europe/Berlin")), False),
-        (Bucket(16), pa.array(["a", None]), False),
-        (MultiBucket(16), pa.array([6018035362574630912, None]), False),
-        (Truncate(10), pa.array([-17, 17, None]), True),
-        (Truncate(2), pa.array(["héllo", None]), False),
+        (Identity(), pa.array([1, None])),
+        (Year(), pa.array([date(1965, 2, 3), None])),
+        (Hour(), pa.array([-1, None], pa.timestamp("us", "Europe/Berlin"))),
+        (Bucket(16), pa.array(["a", None])),
+        (MultiBucket(16), pa.array([6018035362574630912, None])),
+        (Truncate(10), pa.array([-17, 17, None])),
+        (Truncate(2), pa.array(["héllo", None])),
     ],
     ids=lambda value: repr(value) if "object at" not in repr(value) else str(value.type),
 )
-def test_the_sql_gives_what_the_transform_gives(transform: Transform, column: pa.Array, numeric: bool) -> None:
-    options = {"numeric": numeric} if isinstance(transform, Truncate) else {}
-    sql = transform.sql(["col0"], **options)
+def test_the_sql_gives_what_the_transform_gives(transform: Transform, column: pa.Array) -> None:
+    sql = transform.sql(["col0"], column.type)
     result_type = transform.result_type([column.type])
 
     assert Expression(sql, 1).apply([column], result_type) == transform.apply([column]).cast(result_type)

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 from lancepart.model.hashing import murmur3
-from lancepart.model.hive_functions import FloorBucket, FloorTruncate
 from lancepart.model.join_keys import common_type, hash_alike
 from lancepart.model.partition_by import parse_partition_by
 from lancepart.model.partition_keys import value_keys
 from lancepart.model.schema import assign_field_ids
 from lancepart.model.spec import PartitionSpec
 from lancepart.model.transforms import Bucket, Truncate
+from lancepart.model.transforms.hive import FloorBucket, FloorTruncate
 from lancepart.plan.join_compatibility import JoinKey, Share, meet, offers, share_values
 
 SCHEMA = assign_field_ids(

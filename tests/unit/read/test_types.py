@@ -112,6 +112,7 @@ def test_a_blob_of_lances_own_type_passes_through(tmp_path: Path) -> None:
     table.append(data)
     table.append(data)
 
+    assert table.scan("id >= 0").count() == 4
     found = table.scan(columns=["b"]).to_arrow()
     assert found.schema.field("b").type == values.type
     stored = [chunk.storage for chunk in found.column("b").chunks]

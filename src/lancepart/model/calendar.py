@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +60,7 @@ class Hours:
         return (at < len(self.first)) & reached & (start < end)
 
 
-def _hours(data_type: Any, span: Span) -> tuple[int, int]:
+def _hours(data_type: pa.DataType, span: Span) -> tuple[int, int]:
     low, high = span
     last = high - 1
     if pa.types.is_date32(data_type):
@@ -148,7 +147,7 @@ def _year(hours: Ints) -> Ints:
     return (hours // 24).astype("datetime64[D]").astype("datetime64[Y]").astype(np.int64) + 1970
 
 
-def cells(parts: Mapping[str, Ints], data_type: Any, most: int) -> list[Span] | None:
+def cells(parts: Mapping[str, Ints], data_type: pa.DataType, most: int) -> list[Span] | None:
     """The dates that have any of these years, years and months, …, as spans; None for times or for too many."""
     if not pa.types.is_date32(data_type) or "hour" in parts:
         return None
@@ -159,7 +158,7 @@ def cells(parts: Mapping[str, Ints], data_type: Any, most: int) -> list[Span] | 
     return [(int(low), int(high)) for low, high in distinct]
 
 
-def year_of(data_type: Any) -> Callable[[int], int]:
+def year_of(data_type: pa.DataType) -> Callable[[int], int]:
     """The year of a date or timestamp of a type, by the number that it is stored as."""
     ticks = 86_400 * 1_000 if pa.types.is_date64(data_type) else 1
     if pa.types.is_timestamp(data_type):
@@ -169,3 +168,9 @@ def year_of(data_type: Any) -> Callable[[int], int]:
         return int(np.datetime64(number // ticks, "D").astype("datetime64[Y]").astype(np.int64)) + 1970
 
     return year
+
+
+def hours_of(domain: Domain, *, any_zone: bool) -> Hours:
+    """The hours in which a domain has an instant, by the clock of UTC or, if need be, by that of any zone."""
+    hours = Hours.of(domain)
+    return hours.widened(24) if any_zone else hours

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,9 @@ import pyarrow.compute as pc
 from lancepart.errors import InvalidInputError
 from lancepart.model.composite import murmur3_any
 from lancepart.model.hashing import murmur3
-from lancepart.model.transforms import Bucket, Transform, Truncate
+from lancepart.model.transforms.base import Transform
+from lancepart.model.transforms.bucket import Bucket
+from lancepart.model.transforms.truncate import Truncate
 from lancepart.model.values import decoded, logical_type, truncated_decimals, truncated_integers
 
 
@@ -25,17 +26,22 @@ class FloorBucket(Bucket):
     [3, 0, None]
     """
 
-    def apply(self, arrays: Sequence[Any]) -> Any:
+    def apply(self, arrays: Sequence[pa.Array]) -> pa.Array:
         """The bucket as int32."""
         hashes = murmur3(arrays[0])
         numbers = pc.fill_null(hashes, 0).to_numpy(zero_copy_only=False).astype(np.int64)
         buckets = np.mod(numbers, self.num_buckets).astype(np.int32)
         return pa.array(buckets, mask=hashes.is_null().to_numpy(zero_copy_only=False))
 
-    def sql(self, columns: Sequence[str]) -> str:
+    def sql(self, columns: Sequence[str], source_type: pa.DataType | None = None) -> str:
         """By the ``murmur3`` function."""
         count = self.num_buckets
         return f"((murmur3({columns[0]}) % {count}) + {count}) % {count}"
+
+    @property
+    def spark_function(self) -> str | None:
+        """None: the jar's buckets are those of the current layout."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,7 @@ class FloorTruncate(Truncate):
     [120, -10]
     """
 
-    def apply(self, arrays: Sequence[Any]) -> Any:
+    def apply(self, arrays: Sequence[pa.Array]) -> pa.Array:
         """The shortened values, in the source's type."""
         array = decoded(arrays[0])
         if pa.types.is_integer(array.type):
@@ -59,9 +65,14 @@ class FloorTruncate(Truncate):
         """A number less its remainder."""
         return key - key % step
 
-    def sources(self, value: int) -> tuple[int, int]:
+    def source_span(self, value: int) -> tuple[int, int] | None:
         """The numbers that become a value."""
         return value, value + self.width
+
+    @property
+    def spark_function(self) -> str | None:
+        """None: the jar truncates as the current layout does."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +85,9 @@ class Hash(Transform):
 
     name = "hash"
     suffix = "hash"
+    is_uniform_only = True
 
-    def apply(self, arrays: Sequence[Any]) -> Any:
+    def apply(self, arrays: Sequence[pa.Array]) -> pa.Array:
         """The digits; each distinct hash is spelled once."""
         array = arrays[0]
         if pa.types.is_null(array.type):
@@ -84,17 +96,22 @@ class Hash(Transform):
         digits = [None if number is None else f"{number & 0xFFFFFFFF:08x}" for number in coded.dictionary.to_pylist()]
         return pa.array(digits, pa.string()).take(coded.indices)
 
-    def result_type(self, source_types: Sequence[Any]) -> Any:
+    def result_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
         """Always text."""
         return pa.string()
 
-    def sql(self, columns: Sequence[str]) -> str:
+    def sql(self, columns: Sequence[str], source_type: pa.DataType | None = None) -> str:
         """By the ``murmur3`` function."""
         return f"lpad(to_hex(murmur3({columns[0]}) & 4294967295), 8, '0')"
 
-    def accepts(self, source_type: Any) -> bool:
+    def accepts(self, source_type: pa.DataType) -> bool:
         """Everything."""
         return True
+
+    @property
+    def spark_function(self) -> str | None:
+        """None: the jar has no such function."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +120,25 @@ class Unknown(Transform):
 
     name = "unknown"
     suffix = ""
+    is_known = False
 
-    def apply(self, arrays: Sequence[Any]) -> Any:
+    def apply(self, arrays: Sequence[pa.Array]) -> pa.Array:
         """Refused: it can't be computed."""
         raise InvalidInputError("the tree does not say what this partition value is made by")
 
-    def result_type(self, source_types: Sequence[Any]) -> Any:
+    def result_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
         """The source's own."""
         return logical_type(source_types[0])
 
-    def sql(self, columns: Sequence[str]) -> str:
+    def sql(self, columns: Sequence[str], source_type: pa.DataType | None = None) -> str:
         """Refused: it can't be computed."""
-        return self.apply([])
+        return str(self.apply([]))
 
-    def accepts(self, source_type: Any) -> bool:
+    def accepts(self, source_type: pa.DataType) -> bool:
         """Everything."""
         return True
+
+    @property
+    def spark_function(self) -> str | None:
+        """None: it can't be computed."""
+        return None

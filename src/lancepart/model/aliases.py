@@ -1,0 +1,21 @@
+"""Names for what has no type of its own: JSON, and values of columns as Python holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+JsonObject: TypeAlias = dict[str, Any]
+"""An object of JSON that was just read or is about to be written."""
+
+JsonMapping: TypeAlias = Mapping[str, Any]
+"""The same where it is only read."""
+
+Value: TypeAlias = Any
+"""A value of a column as Python holds it: a number, a text, a date, a list, None."""
+
+RowSource: TypeAlias = object
+"""Rows that a user gives: anything with Arrow inside, a list of dicts, a frame of pandas, polars or Spark."""
+
+RawExpr: TypeAlias = Any
+"""A node of a parsed expression as DataFusion's own library holds it, which has no types."""

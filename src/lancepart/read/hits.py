@@ -1,0 +1,62 @@
+"""What a search found: rows by the leaf and the address where they stand, each with a distance or a score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hits:
+    """Rows found, as parallel arrays: the query's number, the leaf's place in the plan, the address, and the value."""
+
+    query: Any
+    leaf: Any
+    address: Any
+    value: Any
+
+    @classmethod
+    def of(cls, leaf: Any, address: Any, value: Any, query: Any = None) -> Hits:
+        """Hits in one leaf, given by its place, or in many; of one query unless told."""
+        size = len(address)
+        return cls(
+            query=np.zeros(size, dtype=np.int32) if query is None else np.asarray(query, dtype=np.int32),
+            leaf=np.broadcast_to(np.asarray(leaf, dtype=np.int64), size),
+            address=np.asarray(address, dtype=np.uint64),
+            value=np.asarray(value, dtype=np.float32),
+        )
+
+    @classmethod
+    def together(cls, found: Sequence[Hits]) -> Hits:
+        """Hits of several leaves."""
+        parts = [cls.of(0, [], []), *found]
+        return cls(
+            **{
+                name: np.concatenate([getattr(part, name) for part in parts])
+                for name in ("query", "leaf", "address", "value")
+            }
+        )
+
+    def __len__(self) -> int:
+        return len(self.address)
+
+    def at(self, places: Any) -> Hits:
+        """Some of them, in an order."""
+        return Hits(
+            query=self.query[places], leaf=self.leaf[places], address=self.address[places], value=self.value[places]
+        )
+
+    def best(self, k: int, offset: int = 0, *, highest: bool = False) -> Hits:
+        """The best of each query, in order; equal values stand in the order of leaves and addresses."""
+        ranked = -self.value if highest else self.value
+        return self.at(np.lexsort((self.address, self.leaf, ranked, self.query))).skipped(k, offset)
+
+    def skipped(self, k: int, offset: int) -> Hits:
+        """Of each query those after the first few, in the order that they have."""
+        order = np.argsort(self.query, kind="stable")
+        numbers = self.query[order]
+        rank = np.arange(len(order)) - np.searchsorted(numbers, numbers)
+        return self.at(order[(rank >= offset) & (rank < offset + k)])

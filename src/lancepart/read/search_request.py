@@ -1,0 +1,220 @@
+"""What a search asks for, checked: vectors of the column's kind, texts, options with the meanings of LanceDB."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, TypedDict
+
+import numpy as np
+import pyarrow as pa
+
+from lancepart.errors import InvalidInputError, TableColumnNotFoundError
+from lancepart.model.suggest import near
+from lancepart.model.values import logical_type
+from lancepart.storage import search as storage
+
+DISTANCE_TYPES = ("l2", "cosine", "dot", "hamming")
+TABLE, PARTITION = "table", "partition"
+NPROBES = 20
+"""How many parts of an index are looked into at least, if nothing else is said; LanceDB's default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorQuery:
+    """Vectors to find the nearest rows of; ``many`` if they came as a batch."""
+
+    column: str
+    vectors: Any
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextQuery:
+    """A text, or a query of ``lance.query``, and the columns that it asks."""
+
+    query: Any
+    columns: tuple[str, ...]
+
+
+class SearchOptions(TypedDict, total=False):
+    """The options of a search, with the meanings that LanceDB gives them.
+
+    ``exact`` uses no vector index, ``fast_search`` leaves out rows that no index covers, ``statistics`` says whose
+    texts the scores of words are relative to: those of the whole table, or of the partitions that are searched.
+    """
+
+    offset: int
+    distance_type: str
+    nprobes: int
+    minimum_nprobes: int
+    maximum_nprobes: int
+    refine_factor: int
+    ef: int
+    distance_range: tuple[float | None, float | None]
+    exact: bool
+    fast_search: bool
+    prefilter: bool
+    statistics: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a search is made."""
+
+    k: int = 10
+    offset: int = 0
+    distance_type: str | None = None
+    nprobes: int | None = None
+    minimum_nprobes: int | None = None
+    maximum_nprobes: int | None = None
+    refine_factor: int | None = None
+    ef: int | None = None
+    distance_range: tuple[float | None, float | None] | None = None
+    exact: bool = False
+    fast_search: bool = False
+    prefilter: bool = True
+    statistics: str = TABLE
+
+    def __post_init__(self) -> None:
+        for name in ("k", "nprobes", "minimum_nprobes", "maximum_nprobes", "refine_factor", "ef"):
+            _check_number(name, getattr(self, name), least=1)
+        _check_number("offset", self.offset, least=0)
+        for name in ("exact", "fast_search", "prefilter"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidInputError(f"{name} is {getattr(self, name)!r}: give True or False")
+        if self.statistics not in (TABLE, PARTITION):
+            raise InvalidInputError(f"statistics is {self.statistics!r}: use {TABLE!r} or {PARTITION!r}")
+        if self.distance_type is not None and self.distance_type not in DISTANCE_TYPES:
+            raise InvalidInputError(f"distance_type is {self.distance_type!r}: use one of {', '.join(DISTANCE_TYPES)}")
+        if self.nprobes is not None and (self.minimum_nprobes or self.maximum_nprobes) is not None:
+            raise InvalidInputError("nprobes sets the minimum and the maximum: give it, or minimum_nprobes and others")
+        _check_range(self.distance_range)
+        low, high = self.probes
+        if high is not None and high < low:
+            raise InvalidInputError(f"maximum_nprobes is {high}, less than the minimum of {low}")
+
+    @property
+    def wanted(self) -> int:
+        """How many rows are ranked: those that are skipped too."""
+        return self.k + self.offset
+
+    @property
+    def probes(self) -> tuple[int, int | None]:
+        """How many parts of an index are looked into: at least, and at most while rows are lacking (None: all)."""
+        if self.nprobes is not None:
+            return self.nprobes, self.nprobes
+        least = NPROBES if self.maximum_nprobes is None else min(NPROBES, self.maximum_nprobes)
+        return self.minimum_nprobes or least, self.maximum_nprobes
+
+
+def is_text(query: Any) -> bool:
+    """Whether a query is one for full text."""
+    return isinstance(query, str) or storage.is_text_query(query)
+
+
+def vector_query(query: Any, column: str | None, schema: pa.Schema) -> VectorQuery:
+    """Vectors in the type of the column; the only vector column if none is named."""
+    name = _column(column, schema, is_vector_type, "vectors")
+    kind = logical_type(schema.field(name).type)
+    given = _as_numpy(query, kind)
+    if given.ndim not in (1, 2) or not given.size:
+        raise InvalidInputError("a query vector is a list of numbers, and a batch is a list of such lists")
+    if given.shape[-1] != kind.list_size:
+        raise InvalidInputError(
+            f"the query vector has {given.shape[-1]} numbers, and column {name!r} holds vectors of {kind.list_size}"
+        )
+    if not np.isfinite(given.astype(np.float64)).all():
+        raise InvalidInputError("a query vector with NaN or infinity is near to nothing: give finite numbers")
+    return VectorQuery(column=name, vectors=given.reshape(-1, kind.list_size), many=given.ndim == 2)
+
+
+def text_query(query: Any, column: str | None, schema: pa.Schema, indexed: Sequence[str] = ()) -> TextQuery:
+    """A text and its column; a query of ``lance.query`` names its own.
+
+    If none is named, it is the only one with an index for full text, or the only one that holds text.
+    """
+    candidates = [field.name for field in schema if is_text_type(field.type)]
+    if isinstance(query, str):
+        named = indexed[0] if column is None and len(indexed) == 1 else column
+        return TextQuery(query=query, columns=(_column(named, schema, is_text_type, "text"),))
+    if not storage.is_text_query(query):
+        raise InvalidInputError(f"a text query is a string or one of lance.query's classes, not {type(query).__name__}")
+    if not candidates:
+        raise InvalidInputError("the table has no column that holds text")
+    return TextQuery(query=query, columns=tuple(storage.searched_columns(query, candidates)))
+
+
+def is_vector_type(kind: Any) -> bool:
+    """Whether a column holds vectors that Lance can search."""
+    stored = logical_type(kind)
+    if not pa.types.is_fixed_size_list(stored):
+        return False
+    return bool(pa.types.is_floating(stored.value_type) or pa.types.is_uint8(stored.value_type))
+
+
+def is_text_type(kind: Any) -> bool:
+    """Whether a column holds text that Lance can search."""
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return is_text_type(kind.value_type) and not pa.types.is_nested(kind.value_type)
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _column(column: Any, schema: pa.Schema, fits: Any, what: str) -> str:
+    found = [field.name for field in schema if fits(field.type)]
+    if column is None:
+        if len(found) == 1:
+            return str(found[0])
+        known = f": it has {', '.join(found)}" if found else ""
+        raise InvalidInputError(f"the table has {len(found)} columns of {what}{known}; name one with column=")
+    if not isinstance(column, str) or column not in schema.names:
+        raise TableColumnNotFoundError(
+            f"there is no column {column!r}: the table has {', '.join(schema.names)}{near(str(column), schema.names)}"
+        )
+    if column not in found:
+        raise InvalidInputError(f"column {column!r} is {schema.field(column).type}, and does not hold {what}")
+    return column
+
+
+def _as_numpy(query: Any, kind: Any) -> Any:
+    """Numbers from whatever holds them: lists, numpy, Arrow, torch."""
+    given = query
+    if isinstance(given, pa.ChunkedArray):
+        given = given.combine_chunks()
+    if isinstance(given, pa.Scalar):
+        given = given.as_py()
+    elif isinstance(given, pa.Array):
+        given = given.to_pylist() if pa.types.is_nested(logical_type(given.type)) else given.to_numpy(False)
+    elif hasattr(given, "detach"):
+        given = given.detach().cpu().numpy()
+    try:
+        numbers = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(
+            f"the query is a {type(query).__name__}: give a vector of numbers, a batch of them, a text, or a query of "
+            "lance.query"
+        ) from None
+    if not pa.types.is_uint8(kind.value_type):
+        return numbers.astype(np.float64 if pa.types.is_float64(kind.value_type) else np.float32)
+    if ((numbers < 0) | (numbers > 255) | (numbers != np.floor(numbers))).any():
+        raise InvalidInputError("the column holds vectors of bytes: give whole numbers from 0 to 255")
+    return numbers.astype(np.uint8)
+
+
+def _check_number(name: str, value: Any, *, least: int) -> None:
+    if value is None and name != "k":
+        return
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise InvalidInputError(f"{name} is {value!r}: give a whole number from {least} up")
+
+
+def _check_range(given: Any) -> None:
+    if given is None:
+        return
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != 2:
+        raise InvalidInputError(f"distance_range is {given!r}: give the least distance and the one to stay below")
+    for bound in given:
+        if bound is not None and (isinstance(bound, bool) or not isinstance(bound, Real) or math.isnan(bound)):
+            raise InvalidInputError(f"distance_range has {bound!r}: give numbers, or None for no bound")

@@ -1,0 +1,136 @@
+"""A search being made: both kinds of rankings over the same leaves, each opened once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lancepart.model.aliases import JsonMapping
+from lancepart.model.filtering import matching_rows
+from lancepart.model.schema import field_id
+from lancepart.read import search_text
+from lancepart.read.hits import Hits
+from lancepart.read.scan import Scan
+from lancepart.read.search_leaves import SearchLeaves, index_on
+from lancepart.read.search_request import PARTITION, Options, TextQuery, VectorQuery
+from lancepart.storage import search as storage
+
+QUERY_INDEX = "_query_index"
+_PLACE = "__lancepart_place"
+_MOST_SHOWN = 20
+_SEED = 20
+_NEARLY, _TINY = 1.0 + 1e-6, 1e-6
+
+
+class SearchRun:
+    """The leaves of one search; ``seconds`` tells what took how long, the building of an index apart."""
+
+    def __init__(self, scan: Scan, options: Options) -> None:
+        self.scan, self.statistics = scan, options.statistics
+        self.leaves = SearchLeaves(scan)
+        self.seconds: dict[str, float] = {}
+
+    @cached_property
+    def counted(self) -> SearchLeaves:
+        """The leaves whose texts the statistics of scores are of."""
+        planned = self.scan.plan() if self.statistics == PARTITION else None
+        return SearchLeaves(replace(self.scan, where=None, limit=None, planned=planned))
+
+    @contextmanager
+    def _timed(self, what: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.seconds[what] = time.perf_counter() - started
+
+    def nearest(self, query: VectorQuery, options: Options, metric: str) -> Hits:
+        """The rows whose vectors are nearest."""
+        with self._timed("vector"):
+            return self._after(options, lambda wider: self.leaves.nearest(query, wider, metric))
+
+    def matches(self, query: TextQuery, options: Options, tokenizers: Mapping[str, JsonMapping]) -> Hits:
+        """The rows that match a text best."""
+        with self._timed("index"):
+            corpus = search_text.corpus_of(self.counted, query.columns, tokenizers)
+        with self._timed("text"):
+            return self._after(
+                options,
+                lambda wider: search_text.matches(
+                    self.leaves, self.counted, query, corpus, wider.wanted, filtered=wider.prefilter
+                ).best(wider.k, wider.offset, highest=True),
+            )
+
+    def _after(self, options: Options, ranked: Any) -> Hits:
+        """What a ranking gives; a filter that is to come after it leaves some of its best rows out."""
+        predicate = self.scan.predicate
+        if options.prefilter or predicate is None:
+            found: Hits = ranked(options)
+            return found
+        best: Hits = ranked(replace(options, k=options.wanted, offset=0))
+        rows = self.leaves.rows(best, sorted(predicate.columns()))
+        rows = rows.append_column(_PLACE, pa.array(range(len(best)), pa.int64()))
+        kept = [matching_rows(batch, predicate) for batch in rows.combine_chunks().to_batches()]
+        places = sorted(place for batch in kept for place in batch.column(_PLACE).to_pylist())
+        return best.at(np.array(places, dtype=np.int64)).skipped(options.k, options.offset)
+
+    def shown(self, hits: Hits, ranked: str, *, many: bool = False) -> pa.Table:
+        """The rows of hits, with what ranks them."""
+        with self._timed("rows"):
+            rows = self.leaves.rows(hits, self.scan.schema.names)
+        rows = rows.append_column(pa.field(ranked, pa.float32()), pa.array(hits.value, pa.float32()))
+        return rows.add_column(0, pa.field(QUERY_INDEX, pa.int32()), pa.array(hits.query, pa.int32())) if many else rows
+
+    def sample(self, column: str, n: int) -> Any:
+        """Vectors of rows drawn at random, the same ones at the same snapshot."""
+        number = field_id(self.scan.metadata.schema.field(column)) or 0
+        opened = [(at, found) for at in self.leaves.places if (found := self.leaves.opened(at)) is not None]
+        held = [(at, found.handle) for at, found in opened if number in found.matching.names]
+        ends = np.cumsum([0, *(handle.count_rows() for _, handle in held)])
+        drawn = np.sort(np.random.default_rng(_SEED).choice(ends[-1], min(n, int(ends[-1])), replace=False))
+        hits = []
+        for order, (at, handle) in enumerate(held):
+            own = drawn[(drawn >= ends[order]) & (drawn < ends[order + 1])] - ends[order]
+            hits.append(Hits.of(at, storage.addresses_at(handle, own), np.zeros(len(own))))
+        values = self.leaves.rows(Hits.together(hits), [column]).column(column).combine_chunks().drop_null()
+        stored = values.storage if isinstance(values, pa.ExtensionArray) else values
+        vectors = stored.flatten().to_numpy(zero_copy_only=False).reshape(len(stored), -1)
+        return vectors[np.isfinite(vectors.astype(np.float64)).all(axis=1)]
+
+    def explain(self, column: str, metric: str, *, exact: bool) -> list[str]:
+        """How each leaf is searched for vectors."""
+        leaves = self.leaves.leaves
+        ways = [self._way(at, column, metric, exact=exact) for at in self.leaves.places[:_MOST_SHOWN]]
+        lines = [f"  {leaf.object_id}: {way}" for leaf, way in zip(leaves, ways, strict=False)]
+        more = [f"  … and {len(leaves) - len(ways)} more"] if len(leaves) > len(ways) else []
+        return [f"vectors: {metric} distance, {len(leaves)} leaves searched", *lines, *more]
+
+    def _way(self, at: int, column: str, metric: str, *, exact: bool) -> str:
+        opened = self.leaves.opened(at)
+        number = field_id(self.scan.metadata.schema.field(column)) or 0
+        name = None if opened is None else opened.matching.names.get(number)
+        if opened is None or name is None:
+            return "skipped, it has no such vectors"
+        rows = int(opened.handle.count_rows())
+        used = None if exact else index_on(opened, name, metric)
+        if used is None:
+            return f"flat, {rows} rows"
+        flat = max(0, rows - used.covered)
+        return f"index {used.name!r} ({used.kind})" + (f", {flat} rows flat" if flat else "")
+
+
+def shared(exact: Hits, found: Hits, queries: int) -> float:
+    """The mean share of the exact hits that were found, told by their distances, since equal ones are as good."""
+    shares = []
+    for number in range(queries):
+        true = exact.value[exact.query == number]
+        own = found.value[found.query == number]
+        if len(true):
+            near = np.count_nonzero(own <= max(true[-1] * _NEARLY, true[-1] + _TINY))
+            shares.append(min(1.0, near / len(true)))
+    return float(np.mean(shares)) if shares else 1.0

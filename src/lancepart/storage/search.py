@@ -1,0 +1,123 @@
+"""Nearest vectors and best full-text matches of one open Lance dataset, as row addresses with distances or scores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+from lance.query import FullTextQuery
+
+from lancepart.model.aliases import JsonMapping, JsonObject
+from lancepart.storage.leaf_data import BLOBS_AS_BYTES
+from lancepart.storage.row_mask import allow_list
+
+DISTANCE, SCORE, QUERY = "_distance", "_score", "query_index"
+_TEXT_KIND = "INVERTED"
+
+
+def nearest(
+    handle: Any,
+    column: str,
+    vectors: Any,
+    k: int,
+    *,
+    where: str | None = None,
+    allowed: Any = None,
+    fast: bool = False,
+    **options: Any,
+) -> tuple[Any, Any, Any]:
+    """The best rows of each query: their query's number, row address and distance, nearest first.
+
+    ``allowed`` are the only addresses that count; ``options`` are Lance's own.
+    """
+    wanted = {"column": column, "q": vectors, "k": k, **options}
+    found = handle.scanner(
+        columns=[DISTANCE],
+        nearest=wanted,
+        filter=where,
+        prefilter=True,
+        fast_search=fast,
+        **_restricted(handle, allowed),
+    ).to_table()
+    many = QUERY in found.schema.names
+    numbers = found.column(QUERY).to_numpy() if many else np.zeros(found.num_rows, dtype=np.int32)
+    return numbers, _addresses(found), found.column(DISTANCE).to_numpy()
+
+
+def matches(handle: Any, query: Any, columns: Sequence[str], k: int | None, *, allowed: Any = None) -> tuple[Any, Any]:
+    """The rows that match a text best: their addresses and scores, best first."""
+    asked = query if is_text_query(query) else {"query": query, "columns": list(columns)}
+    found = handle.scanner(columns=[SCORE], full_text_query=asked, limit=k, **_restricted(handle, allowed)).to_table()
+    return _addresses(found), found.column(SCORE).to_numpy()
+
+
+def _restricted(handle: Any, allowed: Any) -> JsonObject:
+    """Ask for addresses, which are the row ids unless a table has stable ones; let only some rows count."""
+    where = "with_row_address" if handle.has_stable_row_ids else "with_row_id"
+    return {where: True, **({} if allowed is None else {"row_addr_allowlist": allow_list(allowed)})}
+
+
+def _addresses(found: Any) -> Any:
+    name = "_rowaddr" if "_rowaddr" in found.schema.names else "_rowid"
+    return found.column(name).to_numpy().astype(np.uint64)
+
+
+def rows_at(handle: Any, columns: Sequence[str], addresses: Any) -> Any:
+    """Some columns of the rows at some addresses, in their order."""
+    found = handle.scanner(
+        columns=list(columns),
+        with_row_address=True,
+        row_addr_allowlist=allow_list(addresses),
+        blob_handling=BLOBS_AS_BYTES,
+    ).to_table()
+    held = found.column("_rowaddr").to_numpy()
+    order = np.argsort(held)
+    places = order[np.searchsorted(held, addresses, sorter=order)]
+    return found.drop_columns(["_rowaddr"]).take(pa.array(places)).combine_chunks()
+
+
+def in_memory(rows: Any) -> Any:
+    """Rows as a dataset of their own that nobody else sees; a row's address is its place."""
+    return lance.write_dataset(rows, "memory://", max_rows_per_file=1 << 31, max_bytes_per_file=1 << 50)
+
+
+def index_text(handle: Any, column: str, params: JsonMapping) -> None:
+    """Build a full-text index on all rows of a dataset in memory; phrases can be asked for too."""
+    handle.create_scalar_index(column, _TEXT_KIND, **{**params, "with_position": True})
+
+
+def is_text_query(query: Any) -> bool:
+    """Whether a query is one of the classes of ``lance.query``."""
+    return isinstance(query, FullTextQuery)
+
+
+def searched_columns(query: Any, candidates: Sequence[str]) -> list[str]:
+    """The columns that a query of ``lance.query`` asks, and maybe more: all that its plan on a tiny table names."""
+    probe = in_memory(pa.table({name: pa.array([""]) for name in candidates}))
+    for name in candidates:
+        probe.create_scalar_index(name, _TEXT_KIND, with_position=True)
+    plan = probe.scanner(columns=[SCORE], full_text_query=query).explain_plan(True)
+    return [name for name in candidates if name in plan] or list(candidates)
+
+
+def indices_on(handle: Any, column: str) -> list[Any]:
+    """What is known of the indices on one column of a dataset."""
+    return [each for each in handle.describe_indices() if list(each.field_names) == [column]]
+
+
+def details_of(index: Any) -> JsonObject:
+    """What an index tells of itself."""
+    told = index.details
+    return dict(told) if isinstance(told, Mapping) else dict(json.loads(told or "{}"))
+
+
+def addresses_at(handle: Any, offsets: Any) -> Any:
+    """The addresses of the rows at some places among the live rows of a dataset."""
+    if not len(offsets):
+        return np.array([], dtype=np.uint64)
+    held = handle.scanner(columns=[], with_row_address=True).to_table().column("_rowaddr").to_numpy()
+    return held[np.asarray(offsets, dtype=np.int64)]

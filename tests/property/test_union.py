@@ -1,0 +1,107 @@
+"""One Lance dataset over all leaves against the scan: same rows, for random tables, evolutions, filters, snapshots."""
+
+from __future__ import annotations
+
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lancepart as lp
+from tests.property import strategies as some
+from tests.property import test_foreign_property as foreign
+from tests.property.test_layouts_property import draft_fields, levels, write_draft
+from tests.property.test_table_property import CHANGES, LONG, STEPS, World, multiset, question, schemas
+
+EXAMPLES = 800 if LONG else 25
+
+
+def delete(world: World, draw: Any) -> None:
+    where, doomed = question(draw, world.rows)
+    version = world.table.delete(where)
+    gone = set(doomed.column("id").to_pylist())
+    kept = [number not in gone for number in world.rows.column("id").to_pylist()]
+    world.rows = world.rows.filter(pa.array(kept, pa.bool_()))
+    if version is not None:
+        world.past.append((version, world.rows))
+
+
+def compact(world: World, draw: Any) -> None:
+    if world.table.metadata.transactions == "strong":
+        world.table.maintenance.compact()
+
+
+EVOLUTIONS = (*(step for step in CHANGES if step is not World.check), delete, delete, compact)
+
+
+def assert_union_is_scan(draw: Any, table: Any, rows: Any) -> None:
+    """All rows and those that a filter leaves are the same as the scan's, and can be taken by their ids."""
+    where, expected = question(draw, rows)
+    union = table.to_lance().to_table(with_row_id=True, blob_handling="all_binary")
+    ids, found = union.column("_rowid"), union.drop_columns(["_rowid"])
+
+    assert found.schema.types == table.schema.types
+    assert multiset(found) == multiset(rows)
+    assert len(set(ids.to_pylist())) == union.num_rows
+    assert multiset(table.to_lance(where).to_table()) == multiset(expected)
+    assert table.to_lance(where).count_rows() == expected.num_rows
+    if union.num_rows:
+        assert multiset(table.to_lance()._take_rows(ids.to_pylist())) == multiset(rows)
+
+
+@settings(max_examples=EXAMPLES)
+@given(data=st.data())
+def test_a_union_holds_what_the_scan_finds(data: Any) -> None:
+    draw = data.draw
+    schema = draw(schemas())
+    with TemporaryDirectory() as directory:
+        mode = draw(st.sampled_from(["strong", "strong", "weak"]))
+        table = lp.create_table(f"{directory}/t", schema, draw(some.partitionings(schema)), transactions=mode)
+        world = World(table=table, rows=schema.empty_table())
+        world.append(draw)
+        for step in draw(st.lists(st.sampled_from(EVOLUTIONS), min_size=1, max_size=STEPS)):
+            step(world, draw)
+
+        assert_union_is_scan(draw, table, world.rows)
+        if world.past:
+            version, rows = draw(st.sampled_from(world.past))
+            assert multiset(table.to_lance(version=version).to_table()) == multiset(rows)
+
+
+@settings(max_examples=max(EXAMPLES // 3, 8))
+@given(data=st.data())
+def test_a_union_of_an_older_layout_holds_what_the_scan_finds(data: Any) -> None:
+    draw = data.draw
+    schema = draw(schemas())
+    with TemporaryDirectory() as directory:
+        if draw(st.booleans()):
+            table = lp.create_table(f"{directory}/t", schema, draw(levels(schema)), layout="hive")
+        else:
+            write_draft(f"{directory}/t", schema, draw(draft_fields(schema)))
+            table = lp.open_table(f"{directory}/t")
+        world = World(table=table, rows=schema.empty_table())
+        world.append(draw)
+        world.append(draw)
+        delete(world, draw)
+
+        assert_union_is_scan(draw, table, world.rows)
+
+
+@settings(max_examples=max(EXAMPLES // 3, 8))
+@given(data=st.data())
+def test_a_union_of_leaves_that_another_client_wrote_holds_what_the_scan_finds(data: Any) -> None:
+    draw = data.draw
+    zone = draw(st.sampled_from(foreign.ZONES))
+    rows = draw(foreign.tables(zone))
+    unlike = st.lists(
+        foreign.fields(zone), min_size=1, max_size=2, unique_by=lambda each: (each.column, each.transform)
+    )
+    with TemporaryDirectory() as root:
+        foreign.write(draw, root, rows, draw(unlike))
+        where = draw(foreign.filters(zone))
+        table = lp.open_table(root)
+
+        assert table.to_lance().to_table().sort_by("id").equals(rows)
+        assert sorted(table.to_lance(where).to_table()["id"].to_pylist()) == foreign.expected(rows, where)

@@ -1,0 +1,356 @@
+"""Searches over leaves: the rows, order and values of one table, whatever the leaves look like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+from lance.query import (
+    BooleanQuery,
+    BoostQuery,
+    CombinedFieldsQuery,
+    FullTextOperator,
+    MatchQuery,
+    MultiMatchQuery,
+    Occur,
+    PhraseQuery,
+)
+
+import lancepart as lp
+from lancepart.errors import InvalidInputError, TableColumnNotFoundError
+from tests.support.search import assert_same_ranking, bm25, distances, ranking
+
+DIMENSION, ROWS = 4, 240
+WORDS = ["ant", "bee", "cow", "dog", "elk", "fox", "gnu", "hen", "owl", "yak"]
+VECTOR = pa.list_(pa.float32(), DIMENSION)
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("tenant", pa.string()),
+        ("size", pa.int32()),
+        ("title", pa.string()),
+        ("body", pa.string()),
+        ("v", VECTOR),
+    ]
+)
+
+
+def _rows(ids: range, seed: int = 3) -> pa.Table:
+    draw = np.random.default_rng([seed, ids.start])
+    vectors = draw.integers(-3, 4, (len(ids), DIMENSION)).astype(np.float32)
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "tenant": [f"t{at % 7}" for at in ids],
+            "size": pa.array([at % 11 for at in ids], pa.int32()),
+            "title": [" ".join(draw.choice(WORDS, 2)) for _ in ids],
+            "body": [" ".join(draw.choice(WORDS, int(draw.integers(1, 9)))) if at % 13 else None for at in ids],
+            "v": pa.array([row if at % 17 else None for at, row in zip(ids, vectors, strict=True)], VECTOR),
+        },
+        schema=SCHEMA,
+    )
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> lp.PartitionedTable:
+    """Leaves of two specs, some under an older name and type of a column, with deletions and fragments since."""
+    made = lp.create_table(tmp_path_factory.mktemp("search") / "t", SCHEMA, ["tenant"])
+    made.append(_rows(range(0, 100)))
+    made.delete("id % 10 = 3")
+    made.update_spec(["bucket(id, 3)"])
+    made.rename_column("body", "content")
+    made.widen_column("size", pa.int64())
+    made.append(_renamed(_rows(range(100, 200))))
+    made.append(_renamed(_rows(range(200, ROWS))))
+    made.delete("id % 10 = 4 AND id > 150")
+    return made
+
+
+def _renamed(rows: pa.Table) -> pa.Table:
+    return rows.rename_columns(["content" if name == "body" else name for name in rows.schema.names])
+
+
+@pytest.fixture(scope="module")
+def rows(table: lp.PartitionedTable) -> pa.Table:
+    return table.scan().to_arrow().sort_by("id")
+
+
+@pytest.fixture(scope="module")
+def plain(rows: pa.Table) -> Any:
+    """The same rows in one Lance table."""
+    made = lance.write_dataset(rows, "memory://")
+    for name in ("title", "content"):
+        made.create_scalar_index(name, "INVERTED", with_position=True)
+    return made
+
+
+FILTERS = [None, "tenant = 't3'", "size > 4", "tenant IN ('t1', 't2') AND size < 9", "id % 3 = 1 OR title LIKE 'a%'"]
+
+
+@pytest.mark.parametrize("where", FILTERS)
+@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
+def test_the_nearest_rows_are_those_of_one_table(
+    table: lp.PartitionedTable, rows: pa.Table, where: str | None, metric: str
+) -> None:
+    query = [0.5, -1.0, 2.0, 0.25]
+    kept = (table.scan(where).to_arrow() if where else rows).filter(pa.compute.field("v").is_valid())
+    held = np.stack(kept.column("v").to_pylist())
+    usable = kept if metric != "cosine" else kept.filter(pa.array(np.abs(held).sum(axis=1) > 0))
+    true = distances(np.stack(usable.column("v").to_pylist()), query, metric)
+    ids = usable.column("id").to_pylist()
+
+    found = table.search(query, k=15, where=where, distance_type=metric).to_arrow()
+
+    assert_same_ranking(found, ranking(ids, true, 15), "_distance", dict(zip(ids, true, strict=True)))
+
+
+@pytest.mark.parametrize("where", FILTERS)
+def test_scores_are_those_of_one_table(table: lp.PartitionedTable, rows: pa.Table, where: str | None) -> None:
+    scores = dict(zip(rows.column("id").to_pylist(), bm25(rows.column("content").to_pylist(), "ant fox"), strict=True))
+    ids = [number for number in table.scan(where).to_arrow().column("id").to_pylist() if scores[number] > 0]
+    expected = ranking(ids, [scores[number] for number in ids], 12, highest=True)
+
+    found = table.search("ant fox", "content", k=12, where=where).to_arrow()
+
+    assert_same_ranking(found, expected, "_score", scores)
+
+
+def test_scores_can_be_those_of_the_partitions_searched(table: lp.PartitionedTable, rows: pa.Table) -> None:
+    where = "tenant = 't3' AND size > 2"
+    leaves = {leaf.object_id for leaf in table.scan(where).plan().leaves}
+    assert 1 < len(leaves) < len(table.scan().plan().leaves)
+    among = _rows_of(table, leaves)
+    scores = dict(
+        zip(among.column("id").to_pylist(), bm25(among.column("content").to_pylist(), "ant fox"), strict=True)
+    )
+
+    found = table.search("ant fox", "content", k=50, where=where, statistics="partition").to_arrow()
+
+    assert found.num_rows
+    for row in found.to_pylist():
+        assert row["_score"] == pytest.approx(scores[row["id"]], rel=1e-5)
+
+
+def _rows_of(table: lp.PartitionedTable, leaves: set[str]) -> pa.Table:
+    scan = table.scan()
+    from lancepart.read import leaf as reading
+
+    tasks = [scan.task_of(leaf) for leaf in scan.plan().leaves if leaf.object_id in leaves]
+    return pa.Table.from_batches([batch for task in tasks for batch in reading.read(task)], schema=scan.schema)
+
+
+QUERIES = [
+    MatchQuery("ant fox", "content", operator=FullTextOperator.AND),
+    MatchQuery("ants foxx", "content", fuzziness=1),
+    MatchQuery("ant", "content", boost=2.0),
+    PhraseQuery("ant fox", "content"),
+    PhraseQuery("ant fox", "content", slop=2),
+    MultiMatchQuery("ant fox", ["title", "content"], boosts=[3.0, 1.0]),
+    BooleanQuery([(Occur.MUST, MatchQuery("ant", "content")), (Occur.MUST_NOT, MatchQuery("fox", "title"))]),
+    BoostQuery(MatchQuery("ant", "title"), MatchQuery("fox", "content"), negative_boost=0.3),
+    CombinedFieldsQuery("ant fox", ["title", "content"]),
+]
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.query_type().value)
+@pytest.mark.parametrize("where", [None, "size > 4"])
+def test_every_kind_of_text_query_scores_as_in_one_table(
+    table: lp.PartitionedTable, plain: Any, query: Any, where: str | None
+) -> None:
+    answer = plain.scanner(columns=["id", "_score"], full_text_query=query, filter=where, prefilter=True).to_table()
+    scores = dict(zip(answer.column("id").to_pylist(), answer.column("_score").to_pylist(), strict=True))
+    expected = ranking(list(scores), list(scores.values()), 9, highest=True)
+
+    found = table.search(query, k=9, where=where).to_arrow()
+
+    assert_same_ranking(found, expected, "_score", scores)
+
+
+def test_ties_are_stable(table: lp.PartitionedTable) -> None:
+    whole = table.search([0.0] * DIMENSION, k=ROWS, columns=["id"]).to_list()
+    words = table.search("ant", "title", k=ROWS, columns=["id"]).to_list()
+
+    for k in (1, 5, 17):
+        assert table.search([0.0] * DIMENSION, k=k, columns=["id"]).to_list() == whole[:k]
+        assert table.search("ant", "title", k=k, columns=["id"]).to_list() == words[:k]
+        assert table.search("ant", "title", k=k, offset=3, columns=["id"]).to_list() == words[3 : 3 + k]
+        assert table.search([0.0] * DIMENSION, k=k, offset=3, columns=["id"]).to_list() == whole[3 : 3 + k]
+
+
+def test_never_fewer_rows_than_exist(table: lp.PartitionedTable, rows: pa.Table) -> None:
+    with_vectors = len(rows) - rows.column("v").null_count
+
+    assert table.search([1.0] * DIMENSION, k=10 * ROWS).to_arrow().num_rows == with_vectors
+    assert table.search([1.0] * DIMENSION, where="id = 7", columns=["id"]).to_arrow().column("id").to_pylist() == [7]
+
+
+def test_a_batch_is_as_many_searches(table: lp.PartitionedTable) -> None:
+    queries = np.array([[1, 0, 0, 0], [0, 2, 0, -1]], np.float32)
+
+    together = table.search(queries, k=4, where="size < 8", columns=["id"]).to_list()
+
+    alone = [
+        {"_query_index": at, **row}
+        for at, query in enumerate(queries)
+        for row in table.search(query, k=4, where="size < 8", columns=["id"]).to_list()
+    ]
+    assert together == alone
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        [1, 2, 3, 4],
+        (1.0, 2.0, 3.0, 4.0),
+        np.array([1, 2, 3, 4], np.float64),
+        pa.array([1.0, 2.0, 3.0, 4.0], pa.float32()),
+        pa.chunked_array([[1, 2], [3, 4]]),
+        pa.scalar([1.0, 2.0, 3.0, 4.0], pa.list_(pa.float32(), 4)),
+    ],
+    ids=lambda query: type(query).__name__,
+)
+def test_a_vector_comes_as_whatever_holds_numbers(table: lp.PartitionedTable, query: Any) -> None:
+    assert table.search(query, columns=["id"]).to_list() == table.search([1.0, 2, 3, 4], columns=["id"]).to_list()
+
+
+class _Tensor:
+    """What torch's tensors have: numbers, on a device, with a gradient."""
+
+    def detach(self) -> _Tensor:
+        return self
+
+    def cpu(self) -> _Tensor:
+        return self
+
+    def numpy(self) -> Any:
+        return np.ones(4, np.float32)
+
+
+def test_a_tensor_is_a_vector(table: lp.PartitionedTable) -> None:
+    assert table.search(_Tensor(), columns=["id"]).to_list() == table.search([1] * 4, columns=["id"]).to_list()
+
+
+def test_a_range_of_distances(table: lp.PartitionedTable) -> None:
+    found = table.search([0.0] * DIMENSION, k=ROWS, distance_range=(3.0, 10.0)).to_arrow().column("_distance")
+
+    assert len(found)
+    assert 3.0 <= min(found.to_pylist()) <= max(found.to_pylist()) < 10.0
+
+
+def test_a_filter_after_the_ranking_leaves_fewer_rows(table: lp.PartitionedTable) -> None:
+    best = table.search([1.0] * DIMENSION, k=30, columns=["id", "size"]).to_list()
+
+    found = table.search([1.0] * DIMENSION, k=30, where="size > 4", prefilter=False, columns=["id", "size"]).to_list()
+
+    assert found == [row for row in best if row["size"] > 4]
+
+
+def test_hybrid_ranks_by_reciprocal_rank(table: lp.PartitionedTable) -> None:
+    vector, text = [1.0, 0.0, 0.0, 2.0], "ant fox"
+    near = [row["id"] for row in table.search(vector, k=8, columns=["id"]).to_list()]
+    matched = [row["id"] for row in table.search(text, "content", k=8, columns=["id"]).to_list()]
+    scores = {
+        number: sum(1 / (61 + ids.index(number)) for ids in (near, matched) if number in ids)
+        for number in near + matched
+    }
+
+    found = table.search(hybrid=(vector, text), column=("v", "content"), k=8, columns=["id"]).to_list()
+
+    assert [row["_relevance_score"] for row in found] == pytest.approx(sorted(scores.values(), reverse=True)[:8])
+    assert all(row["_relevance_score"] == pytest.approx(scores[row["id"]]) for row in found)
+
+
+@pytest.mark.parametrize("name", ["RRFReranker", "LinearCombinationReranker", "MRRReranker"])
+def test_rerankers_of_lancedb_work_as_they_are(table: lp.PartitionedTable, name: str) -> None:
+    rerankers = pytest.importorskip("lancedb.rerankers")
+
+    found = table.search(
+        hybrid=([1.0, 0, 0, 2], "ant"), column=("v", "title"), k=5, reranker=getattr(rerankers, name)()
+    ).to_arrow()
+
+    scores = found.column("_relevance_score").to_pylist()
+    assert len(scores) == 5
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_search_stays_at_its_snapshot(tmp_path: Path) -> None:
+    table = lp.create_table(tmp_path / "t", SCHEMA, ["tenant"])
+    table.append(_rows(range(20)))
+    before = table.search([1.0] * DIMENSION, k=40, columns=["id"])
+    words = table.search("ant", "title", k=40, columns=["id"])
+    old, old_words = before.to_list(), words.to_list()
+
+    table.append(_rows(range(20, 40)))
+    table.delete("id < 5")
+
+    assert before.to_list() == old
+    assert words.to_list() == old_words
+    assert len(table.search([1.0] * DIMENSION, k=40).to_list()) != len(old)
+    assert {row["id"] for row in table.search("ant", "title", k=40).to_list()} - set(range(5, 40)) == set()
+
+
+@pytest.mark.parametrize("transactions", ["strong", "weak"])
+@pytest.mark.parametrize("layout", ["manifest", "hive"])
+def test_every_layout_is_searched(tmp_path: Path, transactions: str, layout: str) -> None:
+    if (transactions, layout) == ("weak", "hive"):
+        pytest.skip("a Hive-style table has no transactions")
+    table = lp.create_table(tmp_path / "t", SCHEMA, ["tenant"], transactions=transactions, layout=layout)
+    rows = _rows(range(30))
+    table.append(rows)
+    held = rows.filter(pa.compute.field("v").is_valid())
+    true = distances(np.stack(held.column("v").to_pylist()), [1] * 4)
+    ids = held.column("id").to_pylist()
+
+    found = table.search([1] * 4, k=9).to_arrow()
+    words = table.search("ant", "title", k=30, where="tenant = 't2'").to_arrow()
+
+    assert_same_ranking(found, ranking(ids, true, 9), "_distance", dict(zip(ids, true, strict=True)))
+    scores = bm25(rows.column("title").to_pylist(), "ant")
+    assert {row["id"]: pytest.approx(row["_score"]) for row in words.to_pylist()} == {
+        at: scores[at] for at in range(30) if scores[at] > 0 and at % 7 == 2
+    }
+
+
+def test_what_is_wrong_is_said(table: lp.PartitionedTable) -> None:
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"query": [1.0]}, "has 1 numbers, and column 'v' holds vectors of 4"),
+        ({"query": [1.0, float("nan"), 0, 0]}, "NaN"),
+        ({"query": object()}, "give a vector"),
+        ({"query": "ant"}, "3 columns of text: it has tenant, title, content"),
+        ({"query": "ant", "column": "size"}, "does not hold text"),
+        ({"query": [1] * 4, "column": "title"}, "does not hold vectors"),
+        ({"query": [1] * 4, "k": 0}, "k is 0"),
+        ({"query": [1] * 4, "k": True}, "k is True"),
+        ({"query": [1] * 4, "offset": -1}, "offset is -1"),
+        ({"query": [1] * 4, "distance_type": "far"}, "use one of l2, cosine"),
+        ({"query": [1] * 4, "nprobes": 3, "minimum_nprobes": 2}, "nprobes sets"),
+        ({"query": [1] * 4, "minimum_nprobes": 5, "maximum_nprobes": 2}, "less than the minimum"),
+        ({"query": [1] * 4, "distance_range": 3}, "distance_range is 3"),
+        ({"query": [1] * 4, "statistics": "tenant"}, "use 'table' or 'partition'"),
+        ({"query": [1] * 4, "limit": 3}, "no option 'limit'"),
+        ({"query": "ant", "column": "title", "nprobes": 3}, "nprobes is about vectors"),
+        ({"query": [1] * 4, "reranker": object()}, "two rankings"),
+        ({}, "give a query, or hybrid"),
+        ({"hybrid": ([1] * 4,)}, "a pair of a vector and a text"),
+        ({"hybrid": ([1] * 4, "ant"), "column": "v"}, "asks two columns"),
+        ({"hybrid": ([[1] * 4], "ant"), "column": ("v", "title")}, "one vector, not a batch"),
+        ({"hybrid": ([1] * 4, "ant"), "column": ("v", "title"), "reranker": object()}, "rerank_hybrid"),
+    ]
+    for arguments, message in wrong:
+        with pytest.raises(InvalidInputError, match=message):
+            table.search(**arguments)
+    with pytest.raises(TableColumnNotFoundError, match="there is no column 'vec'"):
+        table.search([1] * 4, "vec")
+
+
+def test_a_plan_tells_what_is_searched(table: lp.PartitionedTable) -> None:
+    told = table.search([1] * 4, where="tenant = 't3' AND id < 100").explain()
+
+    assert "vectors: l2 distance" in told
+    assert "flat, " in told
+    assert "dropped" in told
+    assert table.search([1] * 4, where="tenant = 't3'").recall(5) == 1.0

@@ -1,0 +1,40 @@
+"""A writer that keeps losing asks the others to wait, and never for long."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+import lancepart as lp
+from lancepart.storage import turns
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.turns import Turn
+from tests.support.catalogs import Place
+
+
+def made(place: Place) -> Manifest:
+    """The manifest of a partitioned table."""
+    return lp.create_table(place.root, pa.schema([("id", pa.int64())]), ["id"])._manifest
+
+
+def test_a_writer_that_loses_a_few_times_asks_for_its_turn_and_withdraws_it(local: Place) -> None:
+    manifest = made(local)
+
+    with Turn(manifest) as turn:
+        assert turns._asked(manifest.snapshot()) is None
+        for _ in range(10):
+            turn.lose(0.5)
+        asked = turns._asked(manifest.snapshot())
+        assert asked is not None
+        assert asked[1] <= turns.LONGEST_WAIT
+
+    assert turns._asked(manifest.snapshot()) is None
+
+
+def test_who_asked_does_not_wait_for_itself(local: Place) -> None:
+    manifest = made(local)
+
+    with Turn(manifest) as turn:
+        for _ in range(10):
+            turn.lose(0.5)
+        snapshot = manifest.snapshot()
+        assert turn.awaited(snapshot) is snapshot

@@ -11,7 +11,7 @@ ON_SPARK ?= tests/spark/test_read.py tests/spark/test_writes.py tests/spark/test
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-rest test-all test-spark check bench torture clean
+.PHONY: help setup demo test test-rest test-all test-spark coverage check bench torture clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -51,6 +51,9 @@ test-all: test test-rest  ## Every test but the long races and kills
 test-spark: setup  ## A slice of the tests on another version of Spark: make test-spark SPARK=4.1
 	test -d build/spark-$(SPARK) || $(BIN)/python -m pip install --quiet --target build/spark-$(SPARK) "pyspark==$(SPARK).*"
 	PYTHONPATH=build/spark-$(SPARK) $(BIN)/python -m pytest -m "quick or not slow" $(ON_SPARK)
+
+coverage: setup  ## Which lines the quick tests execute, Spark's aside; the worst modules first
+	$(PYTEST) -n $(WORKERS) --ignore tests/spark -m "quick or not slow" --cov --cov-report=term --cov-report=html:build/coverage
 
 torture: setup  ## Every test, with the long races and kills
 	LANCEPART_TORTURE=1 $(BIN)/python -m pytest -v

@@ -1,0 +1,64 @@
+"""The pages about the code are true: the modules, classes and functions that they name exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import lancepart
+
+ROOT = Path(__file__).parents[2]
+JAVA = ROOT / "jvm" / "src" / "io" / "lancepart" / "spark"
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+
+
+def module(name: str) -> Path | None:
+    """The file that a page means by a path such as ``commit/verbs.py`` or ``LanceScan.java``."""
+    if name.endswith(".java"):
+        return JAVA / name if (JAVA / name).exists() else None
+    return next((path for home in ("src/lancepart", "src", "") if (path := ROOT / home / name).exists()), None)
+
+
+def defined(path: Path) -> set[str]:
+    """The classes, functions and methods of a module."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return {node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kinds)}
+
+
+def test_the_architecture_page_names_modules_that_exist() -> None:
+    named = set(re.findall(r"`([\w/]+\.(?:py|java))`", ARCHITECTURE))
+    assert len(named) > 30
+    assert not [name for name in sorted(named) if module(name) is None]
+
+
+def test_the_architecture_page_names_functions_that_exist() -> None:
+    missing = []
+    for found in re.finditer(r"`([\w/]+\.py)`: (`\w+`(?:, `\w+`)*)", ARCHITECTURE):
+        path = module(found.group(1))
+        names = re.findall(r"\w+", found.group(2))
+        missing += [f"{found.group(1)}: {name}" for name in names if path is None or name not in defined(path)]
+    assert not missing
+
+
+def test_the_architecture_page_describes_every_room() -> None:
+    rooms = {path.name for path in (ROOT / "src" / "lancepart").iterdir() if (path / "__init__.py").exists()}
+    assert not [room for room in sorted(rooms) if f"| `{room}/`" not in ARCHITECTURE]
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/releasing.md", "SECURITY.md"])
+def test_pages_for_contributors_name_files_that_exist(page: str) -> None:
+    text = (ROOT / page).read_text()
+    named = re.findall(r"`((?:src|tests|docs|jvm|benchmarks|examples|\.github)/[\w/.-]*)`", text)
+    named += re.findall(r"\]\(((?!http)[\w/.-]+)\)", text) if page == "SECURITY.md" else []
+    assert not [name for name in named if not (ROOT / name).exists()]
+
+
+def test_what_is_public_is_there_and_documented() -> None:
+    pages = "".join(page.read_text() for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+    assert sorted(lancepart.__all__) == list(lancepart.__all__)
+    for name in lancepart.__all__:
+        assert getattr(lancepart, name) is not None
+        assert re.search(rf"\b{name}\b", pages), f"{name} is public and no page names it"

@@ -12,6 +12,7 @@ import lancepart
 
 ROOT = Path(__file__).parents[2]
 JAVA = ROOT / "jvm" / "src" / "io" / "lancepart" / "spark"
+MIRRORED = ("storage", "catalog")
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 
 
@@ -54,6 +55,13 @@ def test_pages_for_contributors_name_files_that_exist(page: str) -> None:
     named = re.findall(r"`((?:src|tests|docs|jvm|benchmarks|examples|\.github)/[\w/.-]*)`", text)
     named += re.findall(r"\]\(((?!http)[\w/.-]+)\)", text) if page == "SECURITY.md" else []
     assert not [name for name in named if not (ROOT / name).exists()]
+
+
+@pytest.mark.parametrize("room", MIRRORED)
+def test_every_module_has_a_test_module_of_its_own(room: str) -> None:
+    modules = {path.stem for path in (ROOT / "src" / "lancepart" / room).glob("*.py")} - {"__init__"}
+    tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests" / "unit" / room).glob("test_*.py")}
+    assert sorted(modules - tests) == []
 
 
 def test_what_is_public_is_there_and_documented() -> None:

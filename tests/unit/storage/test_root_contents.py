@@ -1,0 +1,33 @@
+"""What is found at a root without a table of ours, and the errors that say so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import pytest
+
+from lancepart.errors import InvalidInputError, InvalidTableStateError
+from lancepart.storage import root_contents
+from lancepart.storage.root import Root
+from tests.support.catalogs import rows
+
+
+def test_a_file_is_no_root_and_neither_is_what_would_be_inside_of_one(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for path in ("file", "file/inside"):
+        with pytest.raises(InvalidInputError, match="file"):
+            root_contents.refuse_file(Root.parse(tmp_path / path))
+    root_contents.refuse_file(Root.parse(tmp_path / "nothing"))
+
+
+def test_a_plain_lance_table_is_named_as_such(tmp_path: Path) -> None:
+    lance.write_dataset(rows(1), str(tmp_path / "plain"))
+    with pytest.raises(InvalidTableStateError, match="plain Lance table"):
+        root_contents.refuse_plain(Root.parse(tmp_path / "plain"))
+    root_contents.refuse_plain(Root.parse(tmp_path))
+
+
+def test_a_directory_that_is_missing_is_said_to_be(tmp_path: Path) -> None:
+    assert "no such directory" in root_contents.missing(Root.parse(tmp_path / "nothing"))
+    assert root_contents.missing(Root.parse(tmp_path)) == ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeGuard, Unpack
 
@@ -22,7 +22,8 @@ from lancepart.layout.metadata import HIVE, MANIFEST, STRONG, WEAK, TableMetadat
 from lancepart.model.aliases import RowSource
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.read.join import Join
-from lancepart.read.scan import Scan
+from lancepart.read.result import Result
+from lancepart.read.scan import Scan, ScanOptions
 from lancepart.read.search import Search
 from lancepart.read.search_request import SearchOptions
 from lancepart.storage import history
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from lancepart.catalog import DirectoryNamespace
+    from lancepart.maintain.changes import Changes
     from lancepart.maintain.inspect import Inspect
     from lancepart.maintain.maintenance import Maintenance
     from lancepart.maintain.tags import Tags
@@ -126,7 +128,7 @@ def upgrade(
     return PartitionedTable(upgrades.upgrade(parsed, namespace, spark=spark, remove_old=remove_old))
 
 
-class PartitionedTable:
+class PartitionedTable(Result):
     """One table out of many Lance tables, one a partition."""
 
     def __init__(self, manifest: Manifest, *, version: int | None = None) -> None:
@@ -188,8 +190,8 @@ class PartitionedTable:
 
         return Maintenance(self._manifest)
 
-    def changes(self, since: int | str | datetime, until: int | str | datetime | None = None) -> pa.Table:
-        """The rows inserted and deleted after one snapshot up to another, told apart by the column ``_change``."""
+    def changes(self, since: int | str | datetime, until: int | str | datetime | None = None) -> Changes:
+        """The rows inserted and deleted after one snapshot up to another, lazily; ``_change`` says which they are."""
         self._require_current("changes")
         from lancepart.maintain.changes import changes
 
@@ -293,15 +295,60 @@ class PartitionedTable:
         limit: int | None = None,
         *,
         version: int | str | datetime | None = None,
+        **options: Unpack[ScanOptions],
     ) -> Scan:
         """Read the rows that match, lazily; ``where`` is SQL in DataFusion's dialect.
 
-        ``version`` reads an older snapshot: its number, a tag, or a moment.
+        ``version`` reads an older snapshot: its number, a tag, or a moment. ``options`` are ``offset``, ``order_by``
+        (such as ``["day DESC", "id"]``), ``with_row_id`` and ``batch_size``.
         """
         wanted = self._version if version is None else _past(self._manifest, version)
         snapshot = self._manifest.snapshot(wanted)
         metadata = create.load(self._manifest, snapshot)
-        return Scan.of(self._manifest.root, snapshot, metadata, where, columns, limit)
+        return Scan.of(self._manifest.root, snapshot, metadata, where, columns, limit, **options)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, batch by batch."""
+        return self.scan().to_batches()
+
+    def count_rows(self, where: str | None = None) -> int:
+        """How many rows there are, or match."""
+        return self.scan(where).count()
+
+    def count(self) -> int:
+        """How many rows there are."""
+        return self.count_rows()
+
+    def head(self, n: int = 5, columns: Sequence[str] | None = None) -> pa.Table:
+        """Some rows, as few as are asked for."""
+        return self.scan(columns=columns, limit=n).to_arrow()
+
+    def take(
+        self,
+        row_ids: object,
+        columns: Sequence[str] | None = None,
+        *,
+        version: int | str | datetime | None = None,
+    ) -> pa.Table:
+        """The rows with some ids of ``scan(with_row_id=True)`` in their order; ids are valid at one snapshot."""
+        from lancepart.read import rows
+
+        return rows.take(self.scan(columns=columns, version=version), row_ids)
+
+    def sample(
+        self,
+        n: int,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        *,
+        seed: int | None = None,
+        version: int | str | datetime | None = None,
+        with_row_id: bool = False,
+    ) -> pa.Table:
+        """Rows drawn at random without repetition; a seed draws the same ones from the same snapshot."""
+        from lancepart.read import rows
+
+        return rows.sample(self.scan(where, columns, version=version, with_row_id=with_row_id), n, seed)
 
     def search(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -23,6 +24,7 @@ from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.layout.versions import existing_numbers
 from lancepart.plan import planner
+from lancepart.read.result import Result
 from lancepart.storage import history, leaf_data
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
@@ -71,21 +73,52 @@ class LeafChanges:
                     yield step, kind, batch
 
 
-def changes(manifest: Manifest, since: Any, until: Any = None) -> pa.Table:
+@dataclass(frozen=True, kw_only=True)
+class Changes(Result):
     """Every row inserted or deleted after one snapshot up to another; an updated row was deleted and inserted.
 
-    Upkeep that only moves rows is left out.
+    Upkeep that only moves rows is left out. It has what ``pyarrow.Table`` has too, which reads all rows into memory.
     """
+
+    leaves: tuple[LeafChanges, ...]
+    metadata: TableMetadata
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns, and one that says what happened to the row."""
+        return pa.schema([*self.metadata.plain_schema, pa.field(CHANGE, pa.string())])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, batch by batch, leaf after leaf."""
+        for leaf in self.leaves:
+            for _, kind, batch in leaf.read(self.metadata.schema):
+                yield batch.append_column(CHANGE, pa.array([kind] * batch.num_rows, pa.string()))
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        return self.to_arrow()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._table, name)
+
+    def __getitem__(self, key: int | str | slice) -> Any:
+        return self._table[key]
+
+    def __len__(self) -> int:
+        return self._table.num_rows
+
+    def __repr__(self) -> str:
+        return f"Changes({len(self.leaves)} partitions, {sum(leaf.rows for leaf in self.leaves)} rows)"
+
+
+def changes(manifest: Manifest, since: Any, until: Any = None) -> Changes:
+    """The rows that came and went after one snapshot up to another, not yet read."""
     first = history.required(manifest, since)
     last = manifest.snapshot(history.resolve(manifest, until))
     metadata = create.load(manifest, last)
-    schema = pa.schema([*metadata.plain_schema, pa.field(CHANGE, pa.string())])
-    batches = [
-        batch.append_column(CHANGE, pa.array([kind] * batch.num_rows, pa.string()))
-        for leaf in between(manifest, first, last, metadata)
-        for _, kind, batch in leaf.read(metadata.schema)
-    ]
-    return pa.Table.from_batches(batches, schema=schema)
+    return Changes(leaves=tuple(between(manifest, first, last, metadata)), metadata=metadata)
 
 
 def between(manifest: Manifest, first: Snapshot, last: Snapshot, metadata: TableMetadata) -> list[LeafChanges]:

@@ -142,7 +142,7 @@ def _tried(task: GroupTask, memory: int, part: HashSlice, batch_rows: int) -> Ge
 
 
 def _run(task: GroupTask, memory: int, part: HashSlice, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    context = _context(memory, batch_rows)
+    context = bounded_session(memory, batch_rows)
     query, schema = task.query, task.query.schema
     keys = [[(getattr(key, side), key.compared) for key in query.keys] for side in ("left", "right")]
     frugal = batch_rows != _IN_MEMORY or part.of > 1
@@ -158,7 +158,7 @@ def _run(task: GroupTask, memory: int, part: HashSlice, batch_rows: int) -> Iter
         for batch in context.sql(sql).execute_stream():
             rows = batch.to_pyarrow()
             if rows.num_rows:
-                yield _as_shown(rows, schema)
+                yield as_shown(rows, schema)
     except Exception as error:
         reraise_interrupt(error)
         for failed in [source.error for source in sources if source.error is not None]:
@@ -174,7 +174,7 @@ def _paced(task: LeafTask, *, frugal: bool) -> LeafTask:
     return replace(task, ahead=1) if frugal else in_large_batches(task, _IN_MEMORY)
 
 
-def _context(memory: int, batch_rows: int) -> SessionContext:
+def bounded_session(memory: int, batch_rows: int) -> SessionContext:
     """A session within a memory limit: one side hashed in memory, or both sorted with the disk's help.
 
     Whole numbers that lie close together, as ids do, are looked up in an array of some slots instead of being hashed.
@@ -208,7 +208,7 @@ def size_of(tasks: Sequence[LeafTask]) -> int:
     return sum(task.leaf.stats.bytes for task in tasks if task.leaf.stats is not None)
 
 
-def _as_shown(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def as_shown(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Rows in the result's own types and names."""
     arrays = [_typed(array, field.type) for array, field in zip(rows.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -23,8 +22,11 @@ from lancepart.plan.join_planner import JoinPlan, Side
 from lancepart.plan.output import Column, chosen, kind_of_join, result_columns, schema_of, split
 from lancepart.read.elsewhere import spark_tasks
 from lancepart.read.group import LEAST_MEMORY, GroupTask, JoinQuery, join_group
+from lancepart.read.in_order import THREADS
 from lancepart.read.leaf import LeafTask
-from lancepart.read.scan import THREADS, Scan
+from lancepart.read.memory import default_memory
+from lancepart.read.result import Result
+from lancepart.read.scan import Scan
 from lancepart.read.split import split_groups
 from lancepart.read.streams import as_they_come
 
@@ -32,7 +34,7 @@ On = Sequence[str | tuple[str, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Join:
+class Join(Result):
     """Rows of two tables that belong together, each table at the snapshot it had when the join was made."""
 
     left: Scan
@@ -127,10 +129,6 @@ class Join:
         memory = max(LEAST_MEMORY, (self.memory or default_memory()) // threads)
         yield from as_they_come(tasks, partial(join_group, memory=memory), threads)
 
-    def to_arrow(self) -> pa.Table:
-        """All rows as a table."""
-        return pa.Table.from_batches(list(self.to_batches()), schema=self.schema)
-
     def to_spark(self, spark: Any, *, tasks: int | None = None) -> Any:
         """The rows as a Spark DataFrame, joined by the executors in about as many tasks as there are cores."""
         return spark_tasks().join(self, spark, tasks)
@@ -223,11 +221,3 @@ def _side(name: str, scan: Scan, columns: tuple[str, ...], predicate: Predicate 
 
 def _only(scan: Scan, names: set[str | None]) -> pa.Schema:
     return pa.schema([field for field in scan.metadata.plain_schema if field.name in names])
-
-
-def default_memory() -> int:
-    """A quarter of the machine's memory: what a join may hold before it goes through the disk."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
-    except (ValueError, OSError, AttributeError):
-        return 1 << 30

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import html
-import os
-import queue
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from numbers import Integral
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
 
-from lancepart.errors import InvalidInputError, TableColumnNotFoundError
+from lancepart.errors import InvalidInputError, TableColumnNotFoundError, UnsupportedOperationError
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.nested import field_of, path_of
@@ -24,19 +21,28 @@ from lancepart.model.predicate import Predicate
 from lancepart.model.suggest import near
 from lancepart.plan import planner
 from lancepart.plan.planner import Plan
-from lancepart.read import leaf
+from lancepart.read import leaf, row_ids
 from lancepart.read.elsewhere import spark_tasks
+from lancepart.read.in_order import THREADS, Read, in_order
 from lancepart.read.leaf import LeafTask
+from lancepart.read.memory import default_memory
+from lancepart.read.ordered import Order, ordered, parse_order
+from lancepart.read.result import Result
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
 
-THREADS = max(2, os.cpu_count() or 2)
-_HELD_BATCHES = 4
-_END = object()
+
+class ScanOptions(TypedDict, total=False):
+    """What a scan can be asked for besides a filter, columns and a limit."""
+
+    offset: int
+    order_by: str | Sequence[str] | None
+    with_row_id: bool
+    batch_size: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scan:
+class Scan(Result):
     """Rows of a table at one snapshot: those that a filter matches, some columns of them."""
 
     root: Root
@@ -46,6 +52,10 @@ class Scan:
     columns: tuple[str, ...] | None = None
     limit: int | None = None
     planned: Plan | None = None
+    offset: int = 0
+    order: tuple[Order, ...] = ()
+    with_row_id: bool = False
+    batch_size: int | None = None
 
     @classmethod
     def of(
@@ -56,6 +66,7 @@ class Scan:
         where: str | None,
         columns: Sequence[str] | None,
         limit: int | None,
+        **options: Unpack[ScanOptions],
     ) -> Scan:
         """Check what is asked for; nothing is read yet."""
         if isinstance(columns, str) or not isinstance(columns, Iterable | None):
@@ -75,7 +86,25 @@ class Scan:
         chosen = None if columns is None else tuple(columns)
         scan = cls(root=root, snapshot=snapshot, metadata=metadata, where=where, columns=chosen, limit=limit)
         _ = scan.predicate
-        return scan
+        return scan._with(**options)
+
+    def _with(
+        self,
+        *,
+        offset: int = 0,
+        order_by: str | Sequence[str] | None = None,
+        with_row_id: bool = False,
+        batch_size: int | None = None,
+    ) -> Scan:
+        if offset is None or not _is_count(offset):
+            raise InvalidInputError(f"offset is {offset!r}: give a whole number from 0 up")
+        if batch_size is not None and (not _is_count(batch_size) or batch_size < 1):
+            raise InvalidInputError(f"batch_size is {batch_size!r}: give a whole number from 1 up")
+        if with_row_id:
+            row_ids.refuse_taken(self.metadata.schema.names)
+        order = parse_order(order_by, self.metadata.plain_schema, row_ids=with_row_id)
+        size = None if batch_size is None else int(batch_size)
+        return replace(self, offset=int(offset), order=order, with_row_id=bool(with_row_id), batch_size=size)
 
     @cached_property
     def predicate(self) -> Predicate | None:
@@ -87,7 +116,7 @@ class Scan:
         """The schema of the rows."""
         plain = self.metadata.plain_schema
         names = plain.names if self.columns is None else self.columns
-        return pa.schema([field_of(name, plain) for name in names])
+        return pa.schema([*(field_of(name, plain) for name in names), *([row_ids.FIELD] if self.with_row_id else [])])
 
     @cached_property
     def _plan(self) -> Plan:
@@ -106,37 +135,51 @@ class Scan:
         if self.predicate is None and self.planned is None:
             known = planner.count_all(self.snapshot, self.metadata)
             if known is not None:
-                return known if self.limit is None else min(known, self.limit)
+                return self._shown(known)
         tasks = self.tasks()
         with ThreadPoolExecutor(THREADS) as pool:
-            total = sum(pool.map(leaf.count, tasks))
-        return total if self.limit is None else min(total, self.limit)
+            return self._shown(sum(pool.map(leaf.count, tasks)))
+
+    def _shown(self, rows: int) -> int:
+        """How many of so many matching rows the scan gives."""
+        left = max(0, rows - self.offset)
+        return left if self.limit is None else min(left, self.limit)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, batch by batch, leaf after leaf; few batches are held at a time."""
-        remaining = self.limit
-        if remaining == 0:
+        """The rows, batch by batch, leaf after leaf unless they are sorted; few batches are held at a time."""
+        if self.limit == 0:
             return
-        tasks = self.tasks()
-        for batch in _in_order(tasks):
-            if remaining is None:
-                yield batch
-                continue
-            yield batch.slice(0, remaining)
-            remaining -= min(remaining, batch.num_rows)
-            if remaining == 0:
-                return
+        rows = self._sorted() if self.order else _sliced(in_order(self.tasks(), self._read), self.offset, self.limit)
+        for batch in rows:
+            size = self.batch_size or max(1, batch.num_rows)
+            for start in range(0, batch.num_rows, size):
+                yield batch.slice(start, size)
 
-    def to_arrow(self) -> pa.Table:
-        """All rows as a table."""
-        return pa.Table.from_batches(list(self.to_batches()), schema=self.schema)
+    @property
+    def _read(self) -> Read:
+        """How one leaf is read."""
+        if not self.with_row_id:
+            return leaf.read
+        return partial(row_ids.read_with_ids, numbers=row_ids.leaf_numbers(self.snapshot, self.metadata))
 
-    def to_pandas(self) -> Any:
-        """All rows as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()
+    def _sorted(self) -> Iterator[pa.RecordBatch]:
+        return ordered(
+            self.tasks(),
+            self._read,
+            self.schema,
+            self.order,
+            table=self.metadata.plain_schema,
+            limit=self.limit,
+            offset=self.offset,
+            memory=default_memory(),
+        )
 
     def to_spark(self, spark: Any, *, tasks: int | None = None) -> Any:
         """The rows as a Spark DataFrame, read by the executors in about as many tasks as there are cores."""
+        if self.order or self.offset or self.with_row_id:
+            raise UnsupportedOperationError(
+                "Spark orders, skips and numbers rows itself: leave order_by, offset and with_row_id out of the scan"
+            )
         return spark_tasks().scan(self, spark, tasks)
 
     def tasks(self) -> list[LeafTask]:
@@ -151,69 +194,35 @@ class Scan:
             leaf=item,
             columns=tuple(self.schema.names),
             predicate=self.predicate,
-            limit=self.limit,
+            limit=None if self.limit is None or self.order else self.limit + self.offset,
+            batch_rows=self.batch_size,
         )
 
     def __repr__(self) -> str:
         parts = [f"where={self.where!r}"] if self.where is not None else []
         parts += [f"columns={list(self.columns)!r}"] if self.columns is not None else []
         parts += [f"limit={self.limit}"] if self.limit is not None else []
+        parts += [f"offset={self.offset}"] if self.offset else []
+        parts += [f"order_by={[item.to_sql(item.column) for item in self.order]!r}"] if self.order else []
         return f"Scan({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.explain())}</pre>"
 
 
-class _Stream:
-    """The batches of one leaf, read ahead by a thread as far as a short queue holds."""
-
-    def __init__(self, task: LeafTask, stopped: threading.Event) -> None:
-        self._task = task
-        self._stopped = stopped
-        self._queue: queue.Queue[Any] = queue.Queue(maxsize=_HELD_BATCHES)
-
-    def run(self) -> None:
-        try:
-            for batch in leaf.read(self._task):
-                if not self._put(batch):
-                    return
-            self._put(_END)
-        except BaseException as error:
-            self._put(error)
-
-    def _put(self, item: Any) -> bool:
-        while not self._stopped.is_set():
-            try:
-                self._queue.put(item, timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        while (item := self._queue.get()) is not _END:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-
-
-def _in_order(tasks: Sequence[LeafTask]) -> Iterator[pa.RecordBatch]:
-    """The batches of all leaves in their order, a few leaves being read at once."""
-    stopped = threading.Event()
-    with ThreadPoolExecutor(THREADS) as pool:
-        try:
-            waiting: list[_Stream] = []
-            rest = iter(tasks)
-            for task in rest:
-                stream = _Stream(task, stopped)
-                pool.submit(stream.run)
-                waiting.append(stream)
-                if len(waiting) >= THREADS:
-                    yield from waiting.pop(0)
-            for stream in waiting:
-                yield from stream
-        finally:
-            stopped.set()
+def _sliced(batches: Iterable[pa.RecordBatch], offset: int, limit: int | None) -> Iterator[pa.RecordBatch]:
+    """The rows after the first few, and no more than a limit of them."""
+    remaining = limit
+    for batch in batches:
+        skipped = min(offset, batch.num_rows)
+        offset -= skipped
+        rows = batch.slice(skipped, remaining)
+        if rows.num_rows:
+            yield rows
+        if remaining is not None:
+            remaining -= rows.num_rows
+            if remaining == 0:
+                return
 
 
 def _is_count(limit: Any) -> bool:

@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
 from lancepart.layout.declared_indices import TEXT_KIND, declared
-from lancepart.model.aliases import JsonMapping, JsonObject
+from lancepart.model.aliases import JsonMapping
 from lancepart.model.schema import field_id
 from lancepart.model.values import logical_type
 from lancepart.read.hits import Hits
 from lancepart.read.rerank import RELEVANCE, ROW_ID, check_reranker, reranked
+from lancepart.read.result import Result
 from lancepart.read.scan import Scan
 from lancepart.read.search_request import Options, TextQuery, VectorQuery, is_text, text_query, vector_query
 from lancepart.read.search_run import QUERY_INDEX, SearchRun, shared
@@ -35,7 +36,7 @@ _VECTOR_ONLY = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search:
+class Search(Result):
     """The best rows of a table at one snapshot; ``seconds`` tells after a search what took how long."""
 
     scan: Scan
@@ -135,14 +136,6 @@ class Search:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The best rows, batch by batch."""
         yield from self.to_arrow().to_batches()
-
-    def to_pandas(self) -> Any:
-        """The best rows as a pandas DataFrame."""
-        return self.to_arrow().to_pandas()
-
-    def to_list(self) -> list[JsonObject]:
-        """The best rows as dicts."""
-        return self.to_arrow().to_pylist()
 
     def _fused(self, near: Hits, matched: Hits) -> pa.Table:
         """Two rankings as one; a row that is in both has one id there."""

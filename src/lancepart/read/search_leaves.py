@@ -18,8 +18,9 @@ from lancepart.model.nested import path_of, project
 from lancepart.model.schema import field_id
 from lancepart.read import leaf as reading
 from lancepart.read.hits import Hits
+from lancepart.read.in_order import THREADS
 from lancepart.read.leaf import ADDRESS, LeafTask, OpenLeaf
-from lancepart.read.scan import THREADS, Scan
+from lancepart.read.scan import Scan
 from lancepart.read.search_request import Options, VectorQuery
 from lancepart.storage import search as storage
 from lancepart.storage.cache import cache, handle_size

@@ -33,8 +33,10 @@ class LeafSource(ds.Dataset):
         batch_rows: int,
         keys: Sequence[tuple[str, Any]] = (),
         part: HashSlice = WHOLE,
+        *,
+        read: Callable[[LeafTask], Iterator[pa.RecordBatch]] = leaf.read,
     ) -> None:
-        self._tasks = tasks
+        self._tasks, self._read = tasks, read
         self._keys, self._part = keys, part
         self._batch_rows = batch_rows
         self._runs: list[Ahead] = []
@@ -81,7 +83,7 @@ class LeafSource(ds.Dataset):
     def _rows(self, tasks: Sequence[LeafTask], names: tuple[str, ...], wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
         keys = [(names.index(name), kind) for name, kind in self._keys] if self._part.of > 1 else []
         for task in tasks:
-            for read in leaf.read(replace(task, columns=names)):
+            for read in self._read(replace(task, columns=names)):
                 batch = self._part.rows(read, keys)
                 for at in range(0, batch.num_rows, self._batch_rows):
                     yield _stored(batch.slice(at, self._batch_rows), wanted)

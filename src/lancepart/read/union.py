@@ -20,8 +20,9 @@ from lancepart.model.predicate import Is, Not, Predicate
 from lancepart.model.schema import field_id
 from lancepart.plan import planner
 from lancepart.read import leaf as reading
+from lancepart.read.in_order import THREADS
 from lancepart.read.leaf import LeafTask
-from lancepart.read.scan import THREADS, Scan
+from lancepart.read.scan import Scan
 from lancepart.storage import leaf_data, union
 from lancepart.storage.leaf_data import LeafShape
 from lancepart.storage.root import Root

@@ -15,8 +15,9 @@ from lancepart.errors import InvalidInputError
 from lancepart.plan.pack import pack
 from lancepart.read import leaf
 from lancepart.read.group import LEAST_MEMORY, GroupTask, join_group
-from lancepart.read.join import Join, default_memory
+from lancepart.read.join import Join
 from lancepart.read.leaf import LeafTask
+from lancepart.read.memory import default_memory
 from lancepart.read.scan import Scan
 from lancepart.read.split import sized_pieces, split_groups
 from lancepart.spark import handover

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from lance.query import FullTextQuery
 
+from lancepart.errors import InvalidInputError
 from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.storage.leaf_data import BLOBS_AS_BYTES
 from lancepart.storage.row_mask import allow_list
@@ -76,7 +77,10 @@ def rows_at(handle: Any, columns: Sequence[str], addresses: Any) -> Any:
     ).to_table()
     held = found.column("_rowaddr").to_numpy()
     order = np.argsort(held)
-    places = order[np.searchsorted(held, addresses, sorter=order)]
+    found_at = np.searchsorted(held, addresses, sorter=order)
+    places = order[np.minimum(found_at, max(0, len(order) - 1))] if len(order) else found_at
+    if len(addresses) and (not len(order) or (held[places] != addresses).any()):
+        raise InvalidInputError("there is no row with one of the ids: they are of another snapshot, or the row is gone")
     return found.drop_columns(["_rowaddr"]).take(pa.array(places)).combine_chunks()
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableSchemaValidationError
 from lancepart.model.aliases import JsonObject, RowSource, Value
+from lancepart.read.result import Result
 from lancepart.write.casts import cast
 from lancepart.write.elsewhere import is_spark
 from lancepart.write.fits import fits, may_fit
@@ -81,7 +82,7 @@ def _without(table: pa.Table, missing: Sequence[str]) -> Rows:
 
 def is_rereadable(data: RowSource) -> bool:
     """Whether data can be read more than once; a stream, and what only hands one out, perhaps can't."""
-    kept = isinstance(data, pa.Table | pa.RecordBatch) or _is_frame(data) or is_spark(data)
+    kept = isinstance(data, pa.Table | pa.RecordBatch | Result) or _is_frame(data) or is_spark(data)
     return kept or not hasattr(data, "__arrow_c_stream__")
 
 

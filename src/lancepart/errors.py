@@ -91,7 +91,7 @@ class TableVersionAlreadyExistsError(LanceNamespaceError):
     12
     """
 
-    code = SpecErrorCode.TABLE_VERSION_ALREADY_EXISTS
+    code = SpecErrorCode.TABLE_VERSION_ALREADY_EXISTS  # type: ignore[assignment]
 
 
 class CommitConflictError(ConcurrentModificationError):

@@ -20,7 +20,7 @@ from pyspark_lancepart import Message, settle
 try:
     from pyspark.sql.streaming import datasource as admission
 except ImportError:
-    admission = None
+    admission = None  # type: ignore[assignment]
 """What Spark 4.1 has not yet: limits to a batch, and all that is there now in several batches."""
 
 _OFFSET = "version"

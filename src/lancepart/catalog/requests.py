@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.model.aliases import JsonMapping
 
-Model = TypeVar("Model")
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+Model = TypeVar("Model", bound="BaseModel")
 
 
 def read(model: type[Model], request: Any) -> Model:
@@ -24,7 +27,7 @@ def read(model: type[Model], request: Any) -> Model:
         raise InvalidInputError(f"not a valid {model.__name__}: {error}") from None
 
 
-def _validated(model: Any, given: JsonMapping) -> Any:
+def _validated(model: type[Model], given: JsonMapping) -> Model:
     return model.model_validate({name: value for name, value in given.items() if name in model.model_fields})
 
 

@@ -153,14 +153,15 @@ def _finished(catalog: Catalog, staged: Staged) -> TableVersion:
     info = next((item for item in _listed(catalog, staged.table) if _base(item) == name), None)
     if info is None:
         raise InternalError(f"the manifest {staged.final_path!r} is gone")
-    version = _of_file(catalog, info)
+    version = _of_file(catalog, info, staged.version)
     version.metadata = staged.metadata
     return version
 
 
 def files(catalog: Catalog, table: Located) -> list[TableVersion]:
     """The versions of which a finished manifest stands in ``_versions``."""
-    return [_of_file(catalog, info) for info in _listed(catalog, table) if version_of(_base(info)) is not None]
+    numbered = [(info, version_of(_base(info))) for info in _listed(catalog, table)]
+    return [_of_file(catalog, info, version) for info, version in numbered if version is not None]
 
 
 def delete_files(catalog: Catalog, table: Located, numbers: Iterable[int]) -> None:
@@ -179,9 +180,9 @@ def _base(info: FileInfo) -> str:
     return info.path.rsplit("/", 1)[-1]
 
 
-def _of_file(catalog: Catalog, info: FileInfo) -> TableVersion:
+def _of_file(catalog: Catalog, info: FileInfo, version: int) -> TableVersion:
     return TableVersion(
-        version=version_of(_base(info)),
+        version=version,
         manifest_path=store_path(catalog, info.path),
         manifest_size=info.size,
         e_tag=info.e_tag,

@@ -34,7 +34,7 @@ def list_all(catalog: Catalog, namespace: Any, request: ListTableTagsRequest) ->
 
 
 def _tag(entry: Any) -> TagContents:
-    return TagContents(version=entry["version"], manifest_size=entry["manifest_size"], branch=entry.get("branch"))
+    return TagContents(version=entry["version"], manifestSize=entry["manifest_size"], branch=entry.get("branch"))
 
 
 def version(catalog: Catalog, namespace: Any, request: GetTableTagVersionRequest) -> GetTableTagVersionResponse:

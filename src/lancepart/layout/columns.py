@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from lancepart.layout.matching import Matching
 
 BLOB_TYPE = "lance.blob.v2"
-AS_BYTES = {"blob_handling": BLOBS_AS_BYTES}
+
+
+class BlobHandling(TypedDict):
+    """How a scan of Lance gives blobs."""
+
+    blob_handling: Literal["all_binary"]
+
+
+AS_BYTES: BlobHandling = {"blob_handling": BLOBS_AS_BYTES}
 _BLOB_MARK = b"lance-encoding:blob"
 _RESERVED = {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
 

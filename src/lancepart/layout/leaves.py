@@ -108,7 +108,7 @@ def _details(rows: pa.Table) -> list[JsonMapping]:
     """What the rows of leaves say in their metadata, read in one go: there may be a million of them."""
     texts = rows.column("metadata").to_pylist()
     try:
-        found = json.loads(f"[{','.join(text or '{}' for text in texts)}]")
+        found: list[JsonMapping] = json.loads(f"[{','.join(text or '{}' for text in texts)}]")
     except ValueError:
         found = []
     if len(found) == len(texts) and all(isinstance(entry, dict) for entry in found):

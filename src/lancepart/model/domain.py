@@ -234,7 +234,8 @@ def _span_size(span: Span) -> int | None:
     if high is None:
         return None
     if isinstance(low, int):
-        return high - low
+        size: int = high - low
+        return size
     zero = "\0" if isinstance(low, str) else b"\0"
     extra = len(high) - len(low)
     return extra if extra > 0 and high == low + zero * extra else None

@@ -21,7 +21,7 @@ def session_config() -> SessionConfig:
 
 def matching_rows(rows: pa.RecordBatch, predicate: Predicate) -> pa.RecordBatch:
     """The rows of a batch that a filter matches."""
-    found = _asked(rows, f"SELECT * FROM rows WHERE {predicate.to_sql()}").collect()
+    found = _query(rows, f"SELECT * FROM rows WHERE {predicate.to_sql()}").collect()
     table = pa.Table.from_batches(found, schema=rows.schema) if found else rows.schema.empty_table()
     batches = table.combine_chunks().to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema)
@@ -29,11 +29,11 @@ def matching_rows(rows: pa.RecordBatch, predicate: Predicate) -> pa.RecordBatch:
 
 def outcome(rows: Any, predicate: Predicate) -> bool | None:
     """What a filter comes out as for the one row of a batch."""
-    found = _asked(rows, f"SELECT {predicate.to_sql()} AS answer FROM rows").to_pydict()
-    return found["answer"][0]
+    answer: bool | None = _query(rows, f"SELECT {predicate.to_sql()} AS answer FROM rows").to_pydict()["answer"][0]
+    return answer
 
 
-def _asked(rows: pa.RecordBatch, sql: str) -> DataFrame:
+def _query(rows: pa.RecordBatch, sql: str) -> DataFrame:
     context = SessionContext(session_config())
     context.register_record_batches("rows", [[rows]])
     return context.sql(bind_terms(context, sql, rows.schema))

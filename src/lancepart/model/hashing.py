@@ -128,7 +128,8 @@ def _all_null(piece: Sequence[pa.Array]) -> npt.NDArray[np.bool_] | None:
     if any(_logical_null_count(array) == 0 for array in piece):
         return None
     nulls = [pc.is_null(array).to_numpy(zero_copy_only=False) for array in piece]
-    return np.logical_and.reduce(nulls)
+    missing: npt.NDArray[np.bool_] = np.logical_and.reduce(nulls)
+    return missing
 
 
 def _logical_null_count(array: pa.Array) -> int:
@@ -163,7 +164,7 @@ def _has_bytes(arrow_type: pa.DataType) -> bool:
     kinds = pa.types
     text = kinds.is_string(arrow_type) or kinds.is_large_string(arrow_type) or kinds.is_string_view(arrow_type)
     plain = kinds.is_binary(arrow_type) or kinds.is_large_binary(arrow_type) or kinds.is_binary_view(arrow_type)
-    return text or plain or kinds.is_fixed_size_binary(arrow_type) or kinds.is_decimal(arrow_type)
+    return bool(text or plain or kinds.is_fixed_size_binary(arrow_type) or kinds.is_decimal(arrow_type))
 
 
 def encoded(array: pa.Array) -> pa.Array:
@@ -187,8 +188,9 @@ def _binary(offsets: Longs, data: Bytes, like: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(pa.large_binary(), len(like), buffers)
 
 
-def _values(array: pa.Array, dtype: Any) -> Any:
-    return np.frombuffer(array.buffers()[1], dtype)[array.offset : array.offset + len(array)]
+def _values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
+    values: npt.NDArray[np.generic] = np.frombuffer(array.buffers()[1], dtype)
+    return values[array.offset : array.offset + len(array)]
 
 
 def _longs(array: pa.Array) -> Longs:
@@ -204,7 +206,7 @@ def _longs(array: pa.Array) -> Longs:
     if values.is_date32(kind):
         return _values(array, np.int32).astype(np.int64)
     if values.is_date64(kind):
-        return _values(array, np.int64) // 86_400_000
+        return _values(array, np.int64).astype(np.int64, copy=False) // 86_400_000
     if values.is_timestamp(kind) or values.is_time(kind):
         ticks = _values(array, np.dtype(f"i{kind.bit_width // 8}")).astype(np.int64, copy=False)
         return ticks // 1_000 if kind.unit == "ns" else ticks * _MICROS[kind.unit]

@@ -96,4 +96,5 @@ def _decimals(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def _finer(left: pa.DataType, right: pa.DataType) -> str:
-    return max(left.unit, right.unit, key=_UNITS.index)
+    units: tuple[str, str] = (left.unit, right.unit)
+    return max(units, key=_UNITS.index)

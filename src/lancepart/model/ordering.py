@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 Key = Any
@@ -67,11 +68,12 @@ class Ordering:
             return _integers(keys, self.type)
         return pa.array(keys, self.type)
 
-    def float_keys(self, array: pa.Array) -> np.ndarray[Any, Any]:
+    def float_keys(self, array: pa.Array) -> npt.NDArray[np.signedinteger]:
         """Floats as the integers that sort as they do; NULLs give anything."""
         floats, ints = _FLOATS[self.type.bit_width]
         bits = np.ascontiguousarray(array.to_numpy(zero_copy_only=False).astype(floats, copy=False)).view(ints)
-        return bits ^ ((bits >> (self.type.bit_width - 1)) & np.iinfo(ints).max)
+        keys: npt.NDArray[np.signedinteger] = bits ^ ((bits >> (self.type.bit_width - 1)) & np.iinfo(ints).max)
+        return keys
 
     def comparable(self, array: pa.Array) -> pa.Array:
         """An array of this type as one that ``pyarrow.compute`` compares by key."""
@@ -148,7 +150,7 @@ def unscaled(value: Decimal, scale: int) -> int:
     -150
     """
     sign, digits, exponent = value.as_tuple()
-    number = int("".join(map(str, digits))) * 10 ** (int(exponent) + scale)
+    number: int = int("".join(map(str, digits))) * 10 ** (int(exponent) + scale)
     return -number if sign else number
 
 

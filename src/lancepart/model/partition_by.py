@@ -163,7 +163,7 @@ def named_column(text: str, schema: pa.Schema) -> str:
         return text
     found = tokens(text)
     if len(found) == 1 and found[0].name is not None:
-        names = [name for name in schema.names if name == found[0].name]
+        names: list[str] = [name for name in schema.names if name == found[0].name]
         if found[0].kind == "word":
             names = names or [name for name in schema.names if name.lower() == found[0].name]
         if len(names) == 1:

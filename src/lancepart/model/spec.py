@@ -139,6 +139,7 @@ class PartitionField:
             model = (
                 spelled if isinstance(spelled, PartitionFieldModel) else PartitionFieldModel.from_dict(dict(spelled))
             )
+            assert model is not None
             transform = None if model.transform is None else transform_from_json(model.transform)
             result_type = type_from_json(model.result_type)
         except (ValueError, TypeError, AttributeError, InvalidInputError) as error:

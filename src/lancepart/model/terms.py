@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 from datafusion import ScalarUDF, SessionContext, udf
@@ -63,8 +62,8 @@ def bound_transform(alias: str) -> Transform | None:
 
 
 def _transform(name: str, size: int) -> Transform:
-    kind: Any = TRANSFORMS[name]
-    return kind(size) if kind.takes_number() else kind()
+    kind: Callable[..., Transform] = TRANSFORMS[name]
+    return kind(size) if TRANSFORMS[name].takes_number() else kind()
 
 
 def _bound(ctx: SessionContext, name: str, inner: Sequence[str], schema: pa.Schema) -> str:

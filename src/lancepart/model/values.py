@@ -44,7 +44,8 @@ def canonical(array: pa.Array) -> pa.Array:
 
 
 def _nulls(array: pa.Array) -> npt.NDArray[np.bool_]:
-    return pc.is_null(array).to_numpy(zero_copy_only=False)
+    nulls: npt.NDArray[np.bool_] = pc.is_null(array).to_numpy(zero_copy_only=False)
+    return nulls
 
 
 def truncated_integers(array: pa.Array, width: int, *, floor: bool = False) -> pa.Array:

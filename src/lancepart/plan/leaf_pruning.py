@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.format.names import partition_column
-from lancepart.model.aliases import JsonObject
 from lancepart.model.calendar import PARTS, cells, hours_of
 from lancepart.model.domain import Domain
 from lancepart.model.ordering import ordering
@@ -32,6 +31,7 @@ from lancepart.plan.transform_image import (
 )
 
 Bools = npt.NDArray[np.bool_]
+Longs = npt.NDArray[np.int64]
 _MOST_TRIALS = 2_000_000
 
 
@@ -56,8 +56,8 @@ class Leaves:
             family for family in _families(fields) if len(family) > 1 and any(f in self._joint for f in family)
         ]
         self._known: dict[tuple[int, Domain], Bools] = {}
-        self._coded: dict[str, tuple[Any, Any]] = {}
-        self._dated: dict[int, tuple[JsonObject, Bools, Any]] = {}
+        self._coded: dict[str, tuple[pa.Array, npt.NDArray[np.int32]]] = {}
+        self._dated: dict[int, tuple[dict[str, Longs], Bools, Longs]] = {}
 
     def all(self) -> Bools:
         """Every leaf."""
@@ -115,14 +115,16 @@ class Leaves:
             coded = self._values[field.field_id].dictionary_encode(null_encoding="encode")
             self._coded[field.field_id] = (coded.dictionary, coded.indices.to_numpy(zero_copy_only=False))
         distinct, codes = self._coded[field.field_id]
-        return _numpy(domain.mask(distinct))[codes]
+        kept: Bools = _numpy(domain.mask(distinct))[codes]
+        return kept
 
     def _in_calendar(self, source: int, parts: Mapping[str, pa.Array], domain: Domain, *, any_zone: bool) -> Bools:
         """Which leaves have the parts of some instant in a domain, each combination of parts asked once."""
         if source not in self._dated:
             self._dated[source] = _dated(parts)
         distinct, missing, codes = self._dated[source]
-        return np.where(missing, domain.null, hours_of(domain, any_zone=any_zone).touch(distinct))[codes]
+        touched: Bools = np.where(missing, domain.null, hours_of(domain, any_zone=any_zone).touch(distinct))
+        return touched[codes]
 
     def _together(
         self, fields: list[PartitionField], domain: Domain, parts: Mapping[str, pa.Array], kept: Bools
@@ -229,7 +231,7 @@ def column_of(values: pa.Table, field: PartitionField) -> pa.Array:
     return canonical(decoded(values.column(partition_column(field.field_id))))
 
 
-def _dated(parts: Mapping[str, pa.Array]) -> tuple[JsonObject, Bools, Any]:
+def _dated(parts: Mapping[str, pa.Array]) -> tuple[dict[str, Longs], Bools, Longs]:
     """The distinct combinations of time parts, which of them are NULL, and where in them each leaf stands."""
     plain = {part: _integers(values) for part, values in parts.items()}
     missing = np.zeros(len(next(iter(plain.values()))), dtype=bool)
@@ -244,8 +246,9 @@ def _dated(parts: Mapping[str, pa.Array]) -> tuple[JsonObject, Bools, Any]:
     return {part: values[first] for part, values in plain.items()}, missing[first], codes
 
 
-def _integers(values: pa.Array) -> npt.NDArray[np.int64]:
-    return pc.fill_null(values, 1).to_numpy(zero_copy_only=False).astype(np.int64)
+def _integers(values: pa.Array) -> Longs:
+    numbers: Longs = pc.fill_null(values, 1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
 
 
 def _numpy(mask: pa.Array) -> Bools:

@@ -79,7 +79,7 @@ def shallow(asked: Predicate | None, exact: bool) -> Asked:
 
 
 def _is_zero(literal: pa.Scalar) -> bool:
-    return pa.types.is_floating(literal.type) and literal.as_py() == 0
+    return bool(pa.types.is_floating(literal.type) and literal.as_py() == 0)
 
 
 def _beside_zero(predicate: Comparison) -> Asked:

@@ -23,7 +23,7 @@ _PATIENCE = 0.1
 _END = object()
 
 
-class LeafSource(ds.Dataset):
+class LeafSource(ds.Dataset):  # type: ignore[misc]
     """Leaves of one table, read batch by batch when DataFusion asks; its columns are numbered: ``c0``, ``c1``."""
 
     def __init__(

@@ -213,7 +213,7 @@ def delta(path: str, version: int | None) -> Files:
 
 def _read_delta(file: bytes) -> Iterator[pa.RecordBatch]:
     fragment, schema = pickle.loads(file)
-    return fragment.to_batches(schema=schema)
+    yield from fragment.to_batches(schema=schema)
 
 
 def _count_delta(file: bytes) -> int:

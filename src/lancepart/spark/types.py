@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from inspect import signature
-from typing import Any
+from typing import Any, TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,7 +42,12 @@ _PLAIN: dict[Any, Any] = {
     pa.binary_view(): spark.BinaryType(),
 }
 
-_UTC = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+
+class _Zone(TypedDict, total=False):
+    timezone: str
+
+
+_UTC: _Zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 """Spark 4.1 has no other zone, and no name for it."""
 
 

@@ -80,7 +80,13 @@ def timestamp(manifest: Manifest, version: int) -> datetime:
     """When a version was committed."""
     handle = at(manifest, version).handle
     assert handle is not None
-    stamp: datetime = handle.get_version()["timestamp"]
+    return _stamp(handle)
+
+
+def _stamp(handle: lance.LanceDataset) -> datetime:
+    """When the version of an open manifest was committed."""
+    stamp = handle.get_version()["timestamp"]
+    assert isinstance(stamp, datetime)
     return stamp.astimezone(UTC)
 
 
@@ -121,10 +127,10 @@ def info(manifest: Manifest, version: int) -> VersionInfo:
     with storage_errors("read the history of __manifest", manifest.root):
         done = handle.read_transaction(version)
         operation = None if done is None else done.operation
-        stamp: datetime = handle.get_version()["timestamp"]
+        stamp = _stamp(handle)
         records = () if operation is None else tuple(_records(handle, operation))
     kind = "unknown" if operation is None else type(operation).__name__
-    return VersionInfo(version=version, timestamp=stamp.astimezone(UTC), kind=kind, records=records)
+    return VersionInfo(version=version, timestamp=stamp, kind=kind, records=records)
 
 
 def _records(handle: lance.LanceDataset, operation: Any) -> list[Row]:

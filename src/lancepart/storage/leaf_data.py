@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import lance
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from lance.bitmap import Bitmap
 from lance.dataset import Index
 from lance.fragment import FragmentMetadata, LanceFragment, write_fragments
 from lance.optimize import Compaction, CompactionOptions
 from lance.schema import LanceSchema
 
+from lancepart.errors import InternalError
 from lancepart.storage.alignment import aligned
 from lancepart.storage.files import Files
 from lancepart.storage.root import Root
 from lancepart.storage.translate import ConflictError, UnreadableError, storage_errors
 
-BLOBS_AS_BYTES = "all_binary"
+BLOBS_AS_BYTES: Literal["all_binary"] = "all_binary"
 _RESCUE = (
     "the table's manifest names this version: bring its file {} back, or delete or overwrite the whole partition, "
     "or roll back; table.inspect.broken() lists all leaves that can't be read"
@@ -212,7 +214,8 @@ def as_dataset(
 def addresses(handle: lance.LanceDataset, where: str | None) -> npt.NDArray[np.uint64]:
     """Where the rows stand that a filter matches: fragment and offset in one number each."""
     found = handle.scanner(columns=[], filter=where, with_row_address=True).to_table()
-    return found.column("_rowaddr").to_numpy()
+    rows: npt.NDArray[np.uint64] = found.column("_rowaddr").to_numpy()
+    return rows
 
 
 def split_addresses(found: npt.NDArray[np.uint64]) -> dict[int, npt.NDArray[np.int64]]:
@@ -245,7 +248,7 @@ def delete_rows(
     return _commit(root, location, operation, base, seen=int(handle.version)), len(gone)
 
 
-def _refuse_lost(fragment: LanceFragment, left: FragmentMetadata | None, wanted: int) -> None:
+def _refuse_lost(fragment: LanceFragment | None, left: FragmentMetadata | None, wanted: int) -> None:
     """Notice on a main branch that others were faster: rows to be deleted that are gone already."""
     there = 0 if fragment is None else fragment.count_rows()
     after = 0 if left is None else left.num_rows
@@ -299,14 +302,21 @@ def live_offsets(handle: Any, number: int) -> Any:
     return (found.column("_rowaddr").to_numpy() & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
-def fragments_of(handle: Any, numbers: Sequence[int]) -> list[Any]:
+def fragments_of(handle: lance.LanceDataset, numbers: Sequence[int]) -> list[LanceFragment]:
     """Some fragments of an open leaf."""
-    return [handle.get_fragment(number) for number in numbers]
+    return [_fragment(handle, number) for number in numbers]
+
+
+def _fragment(handle: lance.LanceDataset, number: int) -> LanceFragment:
+    found = handle.get_fragment(number)
+    if found is None:
+        raise InternalError(f"version {handle.version} of the leaf at {handle.uri!r} has no fragment {number}")
+    return found
 
 
 def rows_of(handle: lance.LanceDataset, fragments: Sequence[FragmentMetadata]) -> Any:
     """The live rows of some fragments of an open leaf, batch by batch."""
-    chosen = [handle.get_fragment(item.id) for item in fragments]
+    chosen = fragments_of(handle, [item.id for item in fragments])
     return handle.scanner(fragments=chosen, blob_handling=BLOBS_AS_BYTES).to_batches()
 
 
@@ -338,7 +348,7 @@ def compact(root: Root, location: str, *, base: int, target_rows: int, rebuilt: 
         if not plan.num_tasks():
             return None
         done = [task.execute(handle) for task in plan.tasks]
-    groups = [lance.LanceOperation.RewriteGroup(item.original_fragments, item.new_fragments) for item in done]
+    groups = [lance.LanceOperation.RewriteGroup(item.original_fragments, item.new_fragments) for item in done]  # type: ignore[attr-defined]
     return _commit(root, location, lance.LanceOperation.Rewrite(groups, []), base)
 
 
@@ -365,7 +375,7 @@ def _segments(index: Any) -> list[Index]:
             name=index.name,
             fields=list(index.fields),
             dataset_version=int(part.dataset_version_at_last_update),
-            fragment_ids=set(part.fragment_ids),
+            fragment_ids=Bitmap(part.fragment_ids),
             index_version=int(part.index_version),
         )
         for part in index.segments

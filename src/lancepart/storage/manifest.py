@@ -263,7 +263,7 @@ class Manifest:
             ]
             if changes:
                 manifest_maintenance.drop_indices(handle, [change["path"] for change in changes])
-                handle.alter_columns(*changes)
+                handle.alter_columns(*changes)  # type: ignore[arg-type]
                 manifest_maintenance.create_indices(handle)
 
         self._retry("widen columns of __manifest", attempt)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import lance
 from lance.optimize import Compaction, CompactionOptions
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from lancepart.storage.manifest import Manifest
     from lancepart.storage.root import Root
 
-INDICES = {"object_id": "BTREE", "object_type": "BITMAP", "base_objects": "LABEL_LIST"}
+INDICES: dict[str, Literal["BTREE", "BITMAP", "LABEL_LIST"]] = {
+    "object_id": "BTREE",
+    "object_type": "BITMAP",
+    "base_objects": "LABEL_LIST",
+}
 MANY_ROWS = 10_000
 EVERY = 8
 FRAGMENTS = 8

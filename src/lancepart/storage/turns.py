@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lancepart.errors import LanceNamespaceError
 from lancepart.format.names import SPEC_PREFIX, WAITING
@@ -40,13 +40,14 @@ class Turn:
     asked: bool = False
 
     def __enter__(self) -> Turn:
-        self.outer = getattr(_mine, "turn", None)
-        if self.outer is None or self.outer.manifest.uri != self.manifest.uri:
+        outer: Turn | None = getattr(_mine, "turn", None)
+        self.outer = outer
+        if outer is None or outer.manifest.uri != self.manifest.uri:
             _mine.turn = self
             return self
-        return self.outer
+        return outer
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         if getattr(_mine, "turn", None) is not self:
             return
         _mine.turn = self.outer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -111,7 +111,7 @@ def _may_fit_time(given: pa.DataType, wanted: pa.DataType) -> bool:
     return zoned or alike or (is_day(given) and is_day(wanted))
 
 
-def _nested(given: pa.DataType, wanted: pa.DataType, test: Any) -> bool:
+def _nested(given: pa.DataType, wanted: pa.DataType, test: Callable[[pa.DataType, pa.DataType], bool]) -> bool:
     """The same shape, with values of types that pass a test."""
     t = pa.types
     if t.is_struct(given) and t.is_struct(wanted):
@@ -124,7 +124,8 @@ def _nested(given: pa.DataType, wanted: pa.DataType, test: Any) -> bool:
         return test(given.key_type, wanted.key_type) and test(given.item_type, wanted.item_type)
     if t.is_fixed_size_list(wanted):
         sized = t.is_fixed_size_list(given) and given.list_size == wanted.list_size
-        return (sized or t.is_list(given) or t.is_large_list(given)) and test(given.value_type, wanted.value_type)
+        listed = sized or t.is_list(given) or t.is_large_list(given)
+        return bool(listed) and test(given.value_type, wanted.value_type)
     if t.is_list(wanted) or t.is_large_list(wanted):
         listed = t.is_list(given) or t.is_large_list(given) or t.is_fixed_size_list(given)
         return bool(listed) and test(given.value_type, wanted.value_type)

@@ -114,4 +114,5 @@ def _codes(values: list[pa.Array], count: int) -> tuple[Any, Any]:
 
 
 def _numbers(encoded: pa.Array) -> npt.NDArray[np.int64]:
-    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers: npt.NDArray[np.int64] = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers

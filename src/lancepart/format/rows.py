@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 import pyarrow as pa
 
 from lancepart.errors import InvalidTableStateError
 from lancepart.format.names import TABLE
-from lancepart.model.aliases import JsonMapping, JsonObject
+from lancepart.model.aliases import JsonMapping, JsonObject, Value
 
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 PRIMARY_KEY_POSITION = "lance-schema:unenforced-primary-key:position"
@@ -57,7 +56,7 @@ class Row:
             columns={name: value for name, value in values.items() if name not in own},
         )
 
-    def value(self, column: str) -> Any:
+    def value(self, column: str) -> Value:
         """What goes into a column of the manifest."""
         if column == "metadata":
             return None if self.metadata is None else dump_metadata(self.metadata)
@@ -71,7 +70,7 @@ class Row:
         """Whether another row was made by the same insert, also if its table moved on or its version was finished."""
         return other is not None and other.created_at is not None and self._birth() == other._birth()
 
-    def _birth(self) -> tuple[Any, ...]:
+    def _birth(self) -> tuple[object, ...]:
         given = {} if self.object_type == TABLE else self.metadata or {}
         lasting = {key: value for key, value in given.items() if key not in FINISHED_LATER}
         return self.object_type, self.location, self.created_at, lasting
@@ -85,7 +84,7 @@ def read_rows(found: pa.Table | None) -> list[Row]:
     return [Row.read(dict(zip(columns, values, strict=True))) for values in zip(*columns.values(), strict=True)]
 
 
-def _values(column: pa.ChunkedArray) -> list[Any]:
+def _values(column: pa.ChunkedArray) -> list[Value]:
     try:
         return list(column.to_pylist())
     except (OverflowError, ValueError):

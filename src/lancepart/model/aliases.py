@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 JsonObject: TypeAlias = dict[str, Any]
 """An object of JSON that was just read or is about to be written."""
@@ -16,6 +16,14 @@ Value: TypeAlias = Any
 
 RowSource: TypeAlias = object
 """Rows that a user gives: anything with Arrow inside, a list of dicts, a frame of pandas, polars or Spark."""
+
+
+class JsonModel(Protocol):
+    """A model of ``lance_namespace``, which can spell itself as a dict."""
+
+    def to_dict(self) -> JsonObject:
+        """The model as it stands in JSON."""
+
 
 RawExpr: TypeAlias = Any
 """A node of a parsed expression as DataFusion's own library holds it, which has no types."""

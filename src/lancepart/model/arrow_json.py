@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any
 
 import pyarrow as pa
 
@@ -64,7 +63,7 @@ def parse_schema(text: str) -> pa.Schema:
     return schema
 
 
-def _field(field: pa.Field, ids: Any) -> JsonObject:
+def _field(field: pa.Field, ids: Iterator[int]) -> JsonObject:
     kind, metadata = field.type, dict(field.metadata or {})
     if isinstance(kind, pa.BaseExtensionType):
         metadata |= {_EXTENSION[0]: kind.extension_name, _EXTENSION[1]: extension_metadata(kind)}
@@ -166,11 +165,11 @@ def _read_nested(name: str, given: JsonMapping, children: list[pa.Field]) -> pa.
     raise ValueError(f"unknown type {name!r}")
 
 
-def _pairs(metadata: Mapping[Any, Any]) -> list[dict[str, str]]:
+def _pairs(metadata: Mapping[bytes, bytes]) -> list[dict[str, str]]:
     return [{"key": _text(key), "value": _text(value)} for key, value in metadata.items()]
 
 
-def _read_pairs(given: Any) -> dict[str, str] | None:
+def _read_pairs(given: Mapping[str, str] | Sequence[Mapping[str, str]] | None) -> dict[str, str] | None:
     if not given:
         return None
     return dict(given) if isinstance(given, Mapping) else {pair["key"]: pair["value"] for pair in given}

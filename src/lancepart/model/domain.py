@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.model.ordering import Key, Ordering, after_prefix
 
-Span = tuple[Key, Any]
+Span = tuple[Key, Key]
 """Keys from the first up to but without the second; None is no end."""
 
 _FEW = 12
@@ -165,7 +164,7 @@ class Domain:
             kept = pa.repeat(pa.scalar(value=False), len(array))
         return pc.if_else(values.is_null(), self.null, pc.fill_null(kept, fill_value=False))
 
-    def _points(self, values: Any) -> Any:
+    def _points(self, values: pa.Array) -> pa.Array:
         keys = [low for low, high in self.spans if high == self.order.next(low)]
         return pc.is_in(values, pa.array([self.order.bound(key).as_py() for key in keys], values.type))
 

@@ -8,7 +8,6 @@ from decimal import Decimal
 from functools import cache, lru_cache
 from itertools import islice, product
 from threading import Lock
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -177,7 +176,7 @@ class Expression:
             raise InvalidInputError(f"expression {self.sql!r} gives {len(result)} values for {size} rows")
         return result
 
-    def _outcomes(self, arrays: Sequence[pa.Array], result_type: pa.DataType) -> list[Any]:
+    def _outcomes(self, arrays: Sequence[pa.Array], result_type: pa.DataType) -> list[str | type[InvalidInputError]]:
         """What each row gives, a failure counting as an outcome of its own."""
         try:
             return [repr(value) for value in self._evaluate(arrays, result_type).to_pylist()]
@@ -250,7 +249,7 @@ class _Explained:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Exception) and not isinstance(error, InvalidInputError):
             message = f"expression {self.sql!r} cannot be evaluated over ({self.types}): {error}"
             raise InvalidInputError(message) from error
@@ -294,7 +293,7 @@ def _parsed(sql: str, arity: int) -> Expr:
 
 
 @lru_cache(maxsize=512)
-def _compiled(sql: str, schema: pa.Schema) -> tuple[Any, Any]:
+def _compiled(sql: str, schema: pa.Schema) -> tuple[Expr, pa.DataType]:
     """The expression over typed columns, and its type; functions are registered by one thread at a time."""
     with _LOCK:
         ctx = _context()
@@ -348,7 +347,7 @@ def _stand_ins(
     raise InvalidInputError(f"expression {expression.sql!r} cannot be evaluated once some of its columns are removed")
 
 
-def _probes(source_types: Sequence[pa.DataType]) -> tuple[list[Any], list[Any]]:
+def _probes(source_types: Sequence[pa.DataType]) -> tuple[list[pa.Array], list[pa.Array]]:
     """The same few values in a narrow and a wide form of each type."""
     pairs = [_probe(logical_type(source_type)) for source_type in source_types]
     rows = max(len(narrow) for narrow, _ in pairs)
@@ -358,7 +357,7 @@ def _probes(source_types: Sequence[pa.DataType]) -> tuple[list[Any], list[Any]]:
     return narrows, wides
 
 
-def _probe(kind: pa.DataType) -> tuple[Any, Any]:
+def _probe(kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
     if pa.types.is_unsigned_integer(kind):
         return _both([value for value in _INTEGERS if value >= 0], pa.uint32(), pa.uint64())
     if pa.types.is_integer(kind):
@@ -371,5 +370,5 @@ def _probe(kind: pa.DataType) -> tuple[Any, Any]:
     return _both([None], _prepared_type(kind), _prepared_type(kind))
 
 
-def _both(values: Sequence[Any], narrow: pa.DataType, wide: pa.DataType) -> tuple[Any, Any]:
+def _both(values: Sequence[object], narrow: pa.DataType, wide: pa.DataType) -> tuple[pa.Array, pa.Array]:
     return pa.array(values, narrow), pa.array(values, wide)

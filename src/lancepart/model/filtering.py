@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 from datafusion import DataFrame, SessionConfig, SessionContext
 
@@ -27,7 +25,7 @@ def matching_rows(rows: pa.RecordBatch, predicate: Predicate) -> pa.RecordBatch:
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema)
 
 
-def outcome(rows: Any, predicate: Predicate) -> bool | None:
+def outcome(rows: pa.RecordBatch, predicate: Predicate) -> bool | None:
     """What a filter comes out as for the one row of a batch."""
     answer: bool | None = _query(rows, f"SELECT {predicate.to_sql()} AS answer FROM rows").to_pydict()["answer"][0]
     return answer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pyarrow as pa
 from datafusion import ScalarUDF, SessionContext, udf
@@ -13,7 +12,7 @@ from lancepart.errors import InvalidInputError
 from lancepart.model import hashing
 from lancepart.model.sql_text import Token, arguments, closing, tokens
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
+FUNCTIONS: dict[str, Callable[..., pa.Array]] = {
     "murmur3": lambda array: hashing.murmur3(array).cast(pa.int64()),
     "murmur3_multi": lambda *arrays: hashing.murmur3_multi(arrays).cast(pa.int64()),
     "md5_int": hashing.md5_int,

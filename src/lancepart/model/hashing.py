@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -90,7 +89,7 @@ def hashable(arrow_type: pa.DataType) -> bool:
     return not (pa.types.is_nested(arrow_type) or spans or pa.types.is_run_end_encoded(arrow_type))
 
 
-def _hash_pieces(arrays: Sequence[pa.Array], hash_piece: Any) -> pa.Array:
+def _hash_pieces(arrays: Sequence[pa.Array], hash_piece: Callable[..., None]) -> pa.Array:
     for array in arrays:
         if not hashable(array.type):
             raise InvalidInputError(f"values of type {array.type} cannot be hashed; hash one of their parts instead")
@@ -107,7 +106,7 @@ def _hash_pieces(arrays: Sequence[pa.Array], hash_piece: Any) -> pa.Array:
     return pa.array(out, mask=None if valid.all() else ~valid)
 
 
-def _pieces(arrays: Sequence[pa.Array]) -> Iterator[tuple[Any, ...]]:
+def _pieces(arrays: Sequence[pa.Array]) -> Iterator[tuple[pa.Array, ...]]:
     """Cut equally long columns alike, so that memory stays bounded and a piece stays near the cache."""
     if len({len(array) for array in arrays}) != 1:
         raise InvalidInputError(f"columns of different lengths: {[len(array) for array in arrays]}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -125,7 +124,7 @@ def _with_zone(array: pa.Array) -> pa.Array:
     return pc.if_else(pc.and_(zoned, pc.invert(dated)), full, pc.binary_join_element_wise(full, pa.scalar("Z"), ""))
 
 
-def guessed(spelled: list[str | None]) -> Any:
+def guessed(spelled: list[str | None]) -> pa.DataType:
     """The type of a bare tree's values: whole numbers, dates, or text.
 
     >>> guessed(["1", "-2", None]), guessed(["2025-12-10"]), guessed(["01", "x"])

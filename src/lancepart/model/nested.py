@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,14 +11,16 @@ from lancepart.errors import InvalidInputError
 from lancepart.model.sql_text import tokens
 
 
-def path_of(name: Any, schema: pa.Schema) -> tuple[str, ...] | None:
+def path_of(name: object, schema: pa.Schema) -> tuple[str, ...] | None:
     """The path that a name stands for: a column, or a field inside one; None if there is no such.
 
     >>> path_of("s.`a.b`", pa.schema([("s", pa.struct([("a.b", pa.int64())]))]))
     ('s', 'a.b')
     """
-    if not isinstance(name, str) or name in schema.names:
-        return (name,) if name in schema.names else None
+    if not isinstance(name, str):
+        return None
+    if name in schema.names:
+        return (name,)
     try:
         found = tokens(name)
     except InvalidInputError:

@@ -13,12 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 Key = Any
-"""An ``int`` for numbers and times, a ``str`` for text, ``bytes`` for binary."""
+"""An ``int`` for numbers and times, a ``str`` for text, ``bytes`` for binary; as an upper bound None for no end."""
 
 LAST_CODE_POINT = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
 _COMPARED = {"text": (pa.large_string(), pa.string()), "binary": (pa.large_binary(), pa.binary())}
-_FLOATS: dict[int, tuple[Any, Any]] = {
+_FLOATS: dict[int, tuple[type[np.floating], type[np.signedinteger]]] = {
     16: (np.float16, np.int16),
     32: (np.float32, np.int32),
     64: (np.float64, np.int64),
@@ -32,10 +32,10 @@ class Ordering:
     Floats are ordered as DataFusion orders them: negative NaNs, numbers with -0.0 below 0.0, positive NaNs.
     """
 
-    type: Any
+    type: pa.DataType
     kind: Literal["integer", "float", "decimal", "text", "binary"]
     low: Key
-    high: Any
+    high: Key
 
     def next(self, key: Key) -> Key:
         """The least key above this one: the reason why half-open spans can say everything."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 from datafusion.plan import LogicalPlan
 
@@ -231,7 +229,7 @@ def _is_test(expression: RawExpr) -> bool:
 
 def _flat(operands: list[RawExpr], operator: str) -> list[RawExpr]:
     """The operands of a chain of ANDs or ORs, however deep: without recursion, since such chains get long."""
-    flat: list[Any] = []
+    flat: list[RawExpr] = []
     waiting = list(reversed(operands))
     while waiting:
         operand = waiting.pop()

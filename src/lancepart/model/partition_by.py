@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -197,7 +196,7 @@ def _expression_field(sql: str, alias: str | None, schema: pa.Schema, taken: set
     )
 
 
-def _over_placeholders(sql: str, schema: pa.Schema) -> tuple[Expression, list[str], Any]:
+def _over_placeholders(sql: str, schema: pa.Schema) -> tuple[Expression, list[str], pa.DataType]:
     """Put ``col0`` … in the place of column names; where a bare word only looks like one, quoted names alone count."""
     named = referenced_columns(sql, schema.names)
     attempts = [(set(schema.names) if named is None else named, {"word", "quoted"}), (set(schema.names), {"quoted"})]

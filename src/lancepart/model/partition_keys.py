@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -50,7 +48,7 @@ def _plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array
 
 
-def _spelled(array: pa.Array) -> tuple[list[Any], list[str]]:
+def _spelled(array: pa.Array) -> tuple[list[Value], list[str]]:
     kind = array.type
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind):
         number = array.cast(pa.int32()) if pa.types.is_time32(kind) else array

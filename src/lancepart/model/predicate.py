@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
 
 import pyarrow as pa
 
@@ -115,7 +114,7 @@ class In:
     """A column among literals; a NULL among them makes every miss NULL."""
 
     column: Column
-    values: tuple[Any, ...]
+    values: tuple[pa.Scalar, ...]
     negated: bool = False
 
     def columns(self) -> frozenset[str]:
@@ -271,8 +270,8 @@ def _chain(kind: type[And] | type[Or], operands: Iterable[Predicate]) -> Predica
 
 def _listed(parts: Sequence[Predicate], *, negated: bool) -> list[Predicate]:
     """Equalities, or inequalities, of one column and type brought together, where the first of them stood."""
-    lists: dict[tuple[Column, Any], list[Any]] = {}
-    kept: list[Predicate | tuple[Column, Any]] = []
+    lists: dict[tuple[Column, pa.DataType], list[pa.Scalar]] = {}
+    kept: list[Predicate | tuple[Column, pa.DataType]] = []
     for part in parts:
         values = _values(part, negated=negated)
         if values is None:
@@ -289,7 +288,7 @@ def _values(part: Predicate, *, negated: bool) -> tuple[pa.Scalar, ...] | None:
     """What a part lists for its column; None for one that lists nothing, and for floats with their zeros and NaNs."""
     match part:
         case Comparison(operator=operator, literal=literal, widened=False) if operator == ("<>" if negated else "="):
-            values: tuple[Any, ...] = (literal,)
+            values: tuple[pa.Scalar, ...] = (literal,)
         case In(values=found, negated=other) if other == negated:
             values = found
         case _:

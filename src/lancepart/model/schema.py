@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
 
 import pyarrow as pa
 from lance_namespace_urllib3_client.models.json_arrow_data_type import JsonArrowDataType
@@ -13,8 +13,10 @@ from lance_namespace_urllib3_client.models.json_arrow_field import JsonArrowFiel
 from lance_namespace_urllib3_client.models.json_arrow_schema import JsonArrowSchema
 
 from lancepart.errors import InvalidInputError, InvalidTableStateError, TableSchemaValidationError
-from lancepart.model.aliases import JsonMapping
+from lancepart.model.aliases import JsonMapping, JsonModel
 from lancepart.model.type_names import extension_metadata, type_from_name, type_name
+
+_Model = TypeVar("_Model", JsonArrowSchema, JsonArrowDataType)
 
 FIELD_ID = "lance:field_id"
 COMMENT = "comment"
@@ -75,7 +77,7 @@ def type_from_json(spelled: JsonArrowDataType | JsonMapping | str) -> pa.DataTyp
     return type_from_name(model.type, model.length)
 
 
-def dumps(model: Any) -> str:
+def dumps(model: JsonModel) -> str:
     """The compact text of a model, in the key order that the model declares.
 
     >>> dumps(type_to_json(pa.date32()))
@@ -120,7 +122,7 @@ def field_id(field: pa.Field) -> int | None:
 
 def field_ids(schema: pa.Schema) -> dict[int, pa.Field]:
     """Every field by its id, nested ones too; an id that stands twice is an error that names both fields."""
-    found: dict[int, tuple[str, Any]] = {}
+    found: dict[int, tuple[str, pa.Field]] = {}
     for path, field in _walk(schema):
         number = field_id(field)
         if number is None:
@@ -191,7 +193,7 @@ def _with_ids(field: pa.Field, counter: Iterator[int]) -> pa.Field:
     )
 
 
-def _walk(fields: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _walk(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[tuple[str, pa.Field]]:
     for field in fields:
         yield prefix + field.name, field
         yield from _walk(_children(field.type), f"{prefix}{field.name}.")
@@ -293,9 +295,9 @@ def _nested_from_json(name: str, fields: list[pa.Field], length: int | None) -> 
     raise InvalidInputError(f"{name!r} with length {length} and field {fields[0]} is not an Arrow type")
 
 
-def _texts(metadata: Any, *, owner: str) -> dict[str, str] | None:
+def _texts(metadata: Mapping[str, str] | Mapping[bytes, bytes] | None, *, owner: str) -> dict[str, str] | None:
     try:
-        return {_text(key): _text(value) for key, value in (metadata or {}).items()} or None
+        return {_text(key): _text(value) for key, value in metadata.items()} if metadata else None
     except UnicodeDecodeError as error:
         raise InvalidInputError(f"{owner} has metadata that is not UTF-8, which JSON cannot hold") from error
 
@@ -304,12 +306,13 @@ def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _model(kind: Any, spelled: Any, what: str) -> Any:
+def _model(kind: type[_Model], spelled: _Model | JsonMapping | str, what: str) -> _Model:
     """A model from itself, its mapping or its text."""
     if isinstance(spelled, kind):
         return spelled
     try:
         model = kind.from_dict(json.loads(spelled) if isinstance(spelled, str) else dict(spelled))
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        assert isinstance(model, kind)
+    except (ValueError, TypeError, AttributeError, KeyError, AssertionError) as error:
         raise InvalidInputError(f"not a valid {what}: {error}") from error
     return model

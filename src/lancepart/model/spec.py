@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from functools import lru_cache
-from typing import Any
 
 import pyarrow as pa
 from lance_namespace_urllib3_client.models.partition_field import PartitionField as PartitionFieldModel
@@ -111,7 +110,7 @@ class PartitionField:
             message = f"a value does not fit the declared {self.result_type}: {error}"
             raise InvalidInputError(f"partition field {self.field_id!r}: {message}") from error
 
-    def sources(self, schema: pa.Schema) -> tuple[Any | None, ...]:
+    def sources(self, schema: pa.Schema) -> tuple[pa.Field | None, ...]:
         """The source fields in a schema with field ids, nested ones under their paths; None for a removed one."""
         return tuple(source_by_id(schema, number) for number in self.source_ids)
 
@@ -152,7 +151,7 @@ class PartitionField:
             result_type=result_type,
         )
 
-    def _naming(self, action: Any) -> None:
+    def _naming(self, action: Callable[[], object]) -> None:
         try:
             action()
         except InvalidInputError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +63,7 @@ def _rounded_down(values: npt.NDArray[np.int64], width: int) -> npt.NDArray[np.i
     return np.where(values < limits.min + rest, limits.min, values - rest).astype(values.dtype)
 
 
-def _toward_zero(values: Any, width: int) -> Any:
+def _toward_zero(values: npt.NDArray[np.int64], width: int) -> npt.NDArray[np.int64]:
     """Each value less its remainder, which has the value's sign; a width beyond the type leaves 0."""
     limits = np.iinfo(values.dtype)
     if width <= limits.max:

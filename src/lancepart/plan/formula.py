@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
-from typing import Any
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -125,11 +125,14 @@ def _ask_all(operands: tuple[Predicate, ...], wanted: Outcomes, types: Mapping[s
     return _some(_ask(operand, wanted, types) for operand in operands)
 
 
+_Test: TypeAlias = Comparison | In | IsNull | StartsWith | BooleanColumn
+
+
 def _flipped(wanted: Outcomes) -> Outcomes:
     return frozenset(None if outcome is None else not outcome for outcome in wanted)
 
 
-def _atom(predicate: Any, wanted: Outcomes, types: Mapping[str, pa.DataType]) -> Formula:
+def _atom(predicate: _Test, wanted: Outcomes, types: Mapping[str, pa.DataType]) -> Formula:
     column = predicate.column
     order = ordering(types[column] if isinstance(column, str) else column.value_type(types))
     if isinstance(predicate, IsNull) and order is None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, pairwise
-from typing import Any
+
+import pyarrow as pa
 
 from lancepart.model.domain import Domain
 from lancepart.model.narrowing import closed
 from lancepart.model.ordering import ordering
+from lancepart.model.predicate import Column
 from lancepart.model.spec import PartitionField
 from lancepart.plan.formula import Every, Formula
 from lancepart.plan.transform_image import applied, image, is_computed
 
 _FEW_VALUES = 64
 
-_Key = tuple[str, Any, Domain]
+_Key = tuple[str, pa.DataType, Domain]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Images:
     _known: dict[_Key, Domain | None] = field(default_factory=dict)
 
     @classmethod
-    def of_filter(cls, asked: Formula, fields: Iterable[PartitionField], columns: Mapping[int, Any]) -> Images:
+    def of_filter(cls, asked: Formula, fields: Iterable[PartitionField], columns: Mapping[int, pa.Field]) -> Images:
         """Compute at once what a filter of many alternatives will ask for: one by one, calls would take most time."""
         made, found = cls(), {name: list(dict.fromkeys(domains)) for name, domains in _domains(asked).items()}
         for each in fields:
@@ -35,7 +37,7 @@ class Images:
                 made._compute(each, found[column.name])
         return made
 
-    def image(self, partition_field: PartitionField, domain: Domain, value_type: Any) -> Domain | None:
+    def image(self, partition_field: PartitionField, domain: Domain, value_type: pa.DataType) -> Domain | None:
         """The partition values that rows within a domain of the field's only source can have."""
         key = (partition_field.field_id, value_type, domain)
         if key not in self._known:
@@ -70,7 +72,7 @@ def _domains(asked: Formula) -> dict[str, list[Domain]]:
     return found
 
 
-def _walk(asked: Formula) -> Iterator[tuple[Any, Domain]]:
+def _walk(asked: Formula) -> Iterator[tuple[Column, Domain]]:
     if isinstance(asked, Every):
         yield from asked.domains.items()
     for part in asked.parts:

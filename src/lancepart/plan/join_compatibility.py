@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -23,7 +22,7 @@ class JoinKey:
     right: str
     left_type: pa.DataType
     right_type: pa.DataType
-    compared: Any
+    compared: pa.DataType
 
     @property
     def is_uniform(self) -> bool:

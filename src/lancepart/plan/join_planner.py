@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -22,6 +22,9 @@ from lancepart.storage.snapshot import Snapshot
 
 INNER, LEFT, RIGHT, FULL, SEMI, ANTI = "inner", "left", "right", "full", "semi", "anti"
 _MOST_SHOWN = 20
+
+SpecLeaves: TypeAlias = tuple[PartitionSpec, pa.Table]
+"""A spec version, and the manifest's rows of its leaves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +63,7 @@ class Side:
         """The types of the key columns."""
         return [self.metadata.schema.field(self.metadata.schema.get_field_index(name)).type for name in self.columns]
 
-    def found(self) -> list[tuple[PartitionSpec, Any]]:
+    def found(self) -> list[SpecLeaves]:
         """The specs of which leaves are read, each with the manifest's rows of those."""
         pairs = []
         for spec in self.metadata.specs:
@@ -140,7 +143,7 @@ def _total(side: Side) -> int:
 
 
 def _keyed(
-    side: Side, pairs: Sequence[tuple[PartitionSpec, Any]], shares: Sequence[Share]
+    side: Side, pairs: Sequence[SpecLeaves], shares: Sequence[Share]
 ) -> Iterator[tuple[tuple[str, ...], tuple[str | None, ...], Leaf]]:
     """Each leaf of a side with the values by which it is grouped: exact ones, and as people read them."""
     for spec, rows in pairs:
@@ -176,7 +179,7 @@ def _is_read(group: Group, how: str) -> bool:
             return bool(group.left and group.right)
 
 
-def _shares(left: Side, right: Side, found: Any, keys: Sequence[JoinKey]) -> tuple[Share, ...]:
+def _shares(left: Side, right: Side, found: Iterable[list[SpecLeaves]], keys: Sequence[JoinKey]) -> tuple[Share, ...]:
     """What all leaves tell of the keys; an error that says what would be needed if that is nothing."""
     specs = [
         [spec for spec, _ in pairs] or [side.metadata.spec] for side, pairs in zip((left, right), found, strict=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,7 @@ import pyarrow.compute as pc
 
 from lancepart.format.names import partition_column
 from lancepart.model.calendar import PARTS, cells, hours_of
-from lancepart.model.domain import Domain
+from lancepart.model.domain import Domain, Span
 from lancepart.model.ordering import ordering
 from lancepart.model.spec import PartitionField
 from lancepart.model.terms import Term
@@ -165,7 +164,7 @@ class Leaves:
                 return Domain.spanning(domain.order, spans, null=True)
         return everything
 
-    def _source_spans(self, field: PartitionField, mask: Any) -> list[tuple[int, int]] | None:
+    def _source_spans(self, field: PartitionField, mask: pa.Array) -> list[Span] | None:
         """The numbers that become the field's values in some leaves, if they are few and the field can tell."""
         if field.transform is None or not field.transform.keeps_type:
             return None
@@ -260,7 +259,7 @@ def _comparable(values: pa.Array) -> pa.Array:
     return values if order is None else order.comparable(values)
 
 
-def _among(pairs: Sequence[tuple[Any, Any]]) -> Bools:
+def _among(pairs: Sequence[tuple[pa.Array, pa.Array]]) -> Bools:
     """Whether each row of the left columns stands among the rows of the right ones."""
     left = np.zeros(len(pairs[0][0]), dtype=np.int64)
     right = np.zeros(len(pairs[0][1]), dtype=np.int64)
@@ -272,7 +271,7 @@ def _among(pairs: Sequence[tuple[Any, Any]]) -> Bools:
     return np.isin(left, right)
 
 
-def _sources(known: Sequence[Any | None], tried: Sequence[pa.Array], at: npt.NDArray[np.int64]) -> list[pa.Array]:
+def _sources(known: Sequence[pa.Array | None], tried: Sequence[pa.Array], at: npt.NDArray[np.int64]) -> list[pa.Array]:
     """Source columns that pair each leaf's own values with every combination of the others."""
     trials = len(tried[0])
     rows, choices = pa.array(np.repeat(at, trials)), pa.array(np.tile(np.arange(trials), len(at)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -49,7 +48,7 @@ def kind_of_join(how: str) -> str:
 class Column:
     """A column of the result, and the column of either side, or of both for a key of one name, that it shows."""
 
-    field: Any
+    field: pa.Field
     left: str | None
     right: str | None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +12,7 @@ from lancepart.layout.layouts import as_leaves, candidates
 from lancepart.layout.leaves import Leaf, is_current, total_rows
 from lancepart.layout.metadata import DRAFT, HIVE, MANIFEST, STRONG, TableMetadata
 from lancepart.model.predicate import Predicate
+from lancepart.model.spec import PartitionSpec
 from lancepart.plan.prune import Pruner
 from lancepart.storage.manifest_rows import TABLE
 from lancepart.storage.snapshot import Snapshot
@@ -97,8 +97,8 @@ def leaf_counts(snapshot: Snapshot, metadata: TableMetadata) -> dict[int, int]:
 
 
 def kept(
-    snapshot: Snapshot, metadata: TableMetadata, spec: Any, predicate: Predicate | None
-) -> tuple[Any, str | None, tuple[str, ...]]:
+    snapshot: Snapshot, metadata: TableMetadata, spec: PartitionSpec, predicate: Predicate | None
+) -> tuple[pa.Table | None, str | None, tuple[str, ...]]:
     """The rows of one spec's leaves that can match (None for none at all), what the manifest was asked, and why."""
     if predicate is None:
         return candidates(snapshot, spec, None), None, ("no filter: every leaf is read",)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import pyarrow as pa
 
@@ -30,7 +29,7 @@ class Pruner:
     """
 
     spec: PartitionSpec
-    columns: Mapping[int, Any]
+    columns: Mapping[int, pa.Field]
     asked: Formula
     choices: tuple[Constraint, ...] | None
     images: Images

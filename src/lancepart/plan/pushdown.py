@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -122,11 +121,11 @@ def _range(column: str, order: Ordering, span: Span) -> str:
     return tests[0] if len(tests) == 1 else f"({tests[0]} AND {tests[1]})"
 
 
-def _has_width(order: Ordering, key: Any) -> bool:
+def _has_width(order: Ordering, key: Key) -> bool:
     return bool(pa.types.is_fixed_size_binary(order.type) and len(key) == order.type.byte_width)
 
 
-def _literal(order: Ordering, key: Any) -> str:
+def _literal(order: Ordering, key: Key) -> str:
     if order.kind in {"text", "binary"} and not _has_width(order, key):
         return quote_literal(order.bound(key))
     return quote_literal(order.values([key])[0])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,7 +38,7 @@ def _refusal(name: str, column: pa.Array, at: int, wanted: pa.DataType) -> Table
     )
 
 
-def _shown(scalar: Any) -> str:
+def _shown(scalar: pa.Scalar) -> str:
     """A value as an error shows it; Python has no word for some, such as nanoseconds."""
     try:
         text = repr(scalar.as_py())
@@ -81,7 +79,7 @@ def _inexact(given: pa.Array, made: pa.Array) -> int | None:
     return _changed(given, made)
 
 
-def _entries(maps: pa.Array) -> Any:
+def _entries(maps: pa.Array) -> pa.Array:
     """Maps as lists of pairs."""
     return maps.cast(pa.list_(pa.struct([maps.type.key_field, maps.type.item_field])))
 
@@ -103,5 +101,5 @@ def _changed(given: pa.Array, made: pa.Array) -> int | None:
     return int(wrong[0]) if len(wrong) else None
 
 
-def _whole(column: pa.Array) -> Any:
+def _whole(column: pa.Array) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -132,7 +132,7 @@ def _are_dicts(data: RowSource) -> TypeGuard[list[JsonObject]]:
     return isinstance(data, list) and all(isinstance(row, dict) for row in data)
 
 
-def _from_pandas(frame: Any, schema: pa.Schema) -> Any:
+def _from_pandas(frame: pd.DataFrame, schema: pa.Schema) -> pa.Table:
     """A DataFrame's columns; its index is not one of them, and what pandas calls missing is NULL, NaN too."""
     if not hasattr(frame, "columns"):
         raise InvalidInputError(f"can't write a pandas {type(frame).__name__}: give a DataFrame")
@@ -194,7 +194,7 @@ def check(given: pa.Schema, schema: pa.Schema) -> None:
             )
 
 
-def check_complete(given: Any, schema: pa.Schema) -> None:
+def check_complete(given: pa.Schema, schema: pa.Schema) -> None:
     """Refuse what ``check`` refuses, and data that lacks a column which may not be null."""
     check(given, schema)
     _check_missing([name for name in schema.names if name not in given.names], schema)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -22,8 +21,8 @@ class PartitionRows:
     """The rows of one partition; ``values`` are Arrow scalars, one a field of the spec."""
 
     key: tuple[str, ...]
-    values: tuple[Any, ...]
-    rows: Any
+    values: tuple[pa.Scalar, ...]
+    rows: pa.Table
 
 
 def route(rows: pa.Table, schema: pa.Schema, spec: PartitionSpec) -> Iterator[PartitionRows]:
@@ -52,21 +51,25 @@ def route(rows: pa.Table, schema: pa.Schema, spec: PartitionSpec) -> Iterator[Pa
         )
 
 
-def in_partitions(rows: Any, schema: pa.Schema, spec: PartitionSpec, keys: Set[tuple[str, ...]]) -> Any:
+def in_partitions(
+    rows: pa.Table, schema: pa.Schema, spec: PartitionSpec, keys: Set[tuple[str, ...]]
+) -> npt.NDArray[np.bool_]:
     """Which rows belong to one of some partitions."""
     values = partition_values(rows, schema, spec)
     codes, first = _codes(values, rows.num_rows)
     distinct = _keys([array.take(pa.array(first)) for array in values], len(first))
-    return np.array([key in keys for key in distinct], dtype=bool)[codes]
+    chosen: npt.NDArray[np.bool_] = np.array([key in keys for key in distinct], dtype=bool)[codes]
+    return chosen
 
 
-def partition_numbers(rows: Any, schema: pa.Schema, spec: PartitionSpec) -> Any:
+def partition_numbers(rows: pa.Table, schema: pa.Schema, spec: PartitionSpec) -> npt.NDArray[np.int64]:
     """A number for each row that is the same wherever rows of one partition are met; others may share it."""
     values = partition_values(rows, schema, spec)
     codes, first = _codes(values, rows.num_rows)
     keys = _keys([array.take(pa.array(first)) for array in values], len(first))
-    numbers = [crc32("\0".join(key).encode()) & 0x7FFFFFFF for key in keys]
-    return np.array(numbers, dtype=np.int64)[codes]
+    hashes = np.array([crc32("\0".join(key).encode()) & 0x7FFFFFFF for key in keys], dtype=np.int64)
+    numbers: npt.NDArray[np.int64] = hashes[codes]
+    return numbers
 
 
 def _copied(rows: pa.Table) -> pa.Table:
@@ -95,7 +98,7 @@ def _keys(distinct: list[pa.Array], count: int) -> list[tuple[str, ...]]:
     return list(zip(*map(value_keys, distinct), strict=True)) if distinct else [()] * count
 
 
-def _codes(values: list[pa.Array], count: int) -> tuple[Any, Any]:
+def _codes(values: list[pa.Array], count: int) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.int64]]:
     """A number for each row, the same for the same partition, and a row that has each number.
 
     Small numbers are held in 16 bits, for which numpy's stable sort is linear.

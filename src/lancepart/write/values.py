@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from types import ModuleType
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +16,19 @@ from lancepart.errors import TableSchemaValidationError
 from lancepart.model.aliases import JsonObject, Value
 from lancepart.write.casts import cast
 
+Take: TypeAlias = Callable[[Value], Value]
+"""Gives a value as Arrow takes it, or raises."""
+
 _EPOCH = datetime(1970, 1, 1)
 _TICK = timedelta(microseconds=1)
-_TYPES: Any = pa.types
+_TYPES: ModuleType = pa.types
 
 
 class _UnfitError(ValueError):
     """Why a value is not taken."""
 
 
-def column_of(values: Sequence[Any], wanted: pa.DataType, name: str) -> pa.Array:
+def column_of(values: Sequence[Value], wanted: pa.DataType, name: str) -> pa.Array:
     """Values as a column of a type; the first that does not fit is named."""
     plain, take = _natural(wanted), _taker(wanted)
     taken = []
@@ -46,7 +50,7 @@ def _refusal(name: str, value: Value, wanted: pa.DataType, error: Exception) -> 
     return TableSchemaValidationError(f"column {name!r}: {shown} does not fit {wanted}: {error}")
 
 
-def _first(taken: Sequence[Any], plain: Any) -> int:
+def _first(taken: Sequence[Value], plain: pa.DataType) -> int:
     for at, value in enumerate(taken):
         try:
             pa.array([value], plain)
@@ -84,7 +88,7 @@ def _finest(wanted: pa.DataType) -> str:
     return "ns" if wanted.unit == "ns" else "us"
 
 
-def _taker(wanted: pa.DataType) -> Callable[[Any], Any]:
+def _taker(wanted: pa.DataType) -> Take:
     """A function that gives a value as Arrow takes it for a type, or says why not; NULL is taken for every type."""
     take = _taker_of_values(wanted)
     return lambda value: None if is_missing(value) else take(value)
@@ -99,7 +103,7 @@ def _is_no_time(value: Value) -> bool:
     return isinstance(value, np.datetime64 | np.timedelta64) and bool(np.isnat(value))
 
 
-def _taker_of_values(wanted: pa.DataType) -> Callable[[Any], Any]:
+def _taker_of_values(wanted: pa.DataType) -> Take:
     if _TYPES.is_dictionary(wanted):
         return _taker(wanted.value_type)
     if _TYPES.is_struct(wanted):
@@ -238,7 +242,7 @@ def _clock(value: Value) -> time:
     return value
 
 
-def _struct(wanted: pa.DataType) -> Callable[[Any], Any]:
+def _struct(wanted: pa.DataType) -> Take:
     takers = {field.name: _taker(field.type) for field in wanted}
 
     def take(value: Value) -> JsonObject:
@@ -252,11 +256,11 @@ def _struct(wanted: pa.DataType) -> Callable[[Any], Any]:
     return take
 
 
-def _list(wanted: pa.DataType) -> Callable[[Any], Any]:
+def _list(wanted: pa.DataType) -> Take:
     each, is_vector = _taker(wanted.value_type), _TYPES.is_floating(wanted.value_type)
     limit = float(np.finfo(wanted.value_type.to_pandas_dtype()).max) if is_vector else 0.0
 
-    def take(value: Value) -> Any:
+    def take(value: Value) -> Value:
         if is_vector and isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.ndim == 1:
             if (np.abs(value[np.isfinite(value)]) > limit).any():
                 raise _UnfitError("a number in it is too large")
@@ -268,17 +272,17 @@ def _list(wanted: pa.DataType) -> Callable[[Any], Any]:
     return take
 
 
-def _map(wanted: pa.DataType) -> Callable[[Any], Any]:
+def _map(wanted: pa.DataType) -> Take:
     keys, items = _taker(wanted.key_type), _taker(wanted.item_type)
 
-    def take(value: Value) -> list[tuple[Any, Any]]:
+    def take(value: Value) -> list[tuple[Value, Value]]:
         pairs = value.items() if isinstance(value, Mapping) else value
         return [(keys(key), items(item)) for key, item in pairs]
 
     return take
 
 
-_TAKERS: tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...] = (
+_TAKERS: tuple[tuple[Callable[[pa.DataType], bool], Take], ...] = (
     (_TYPES.is_integer, _integer),
     (_TYPES.is_decimal, _decimal),
     (_TYPES.is_boolean, _boolean),

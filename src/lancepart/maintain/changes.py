@@ -107,7 +107,7 @@ class Changes(Result):
         return self._table[key]
 
     def __len__(self) -> int:
-        return self._table.num_rows
+        return int(self._table.num_rows)
 
     def __repr__(self) -> str:
         return f"Changes({len(self.leaves)} partitions, {sum(leaf.rows for leaf in self.leaves)} rows)"

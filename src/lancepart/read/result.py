@@ -49,7 +49,8 @@ class Result(ABC):
 
     def to_list(self) -> list[JsonObject]:
         """All rows as dicts."""
-        return self.to_arrow().to_pylist()
+        rows: list[JsonObject] = self.to_arrow().to_pylist()
+        return rows
 
     def count(self) -> int:
         """How many rows there are."""

@@ -6,33 +6,68 @@ from typing import TYPE_CHECKING, Any
 from lancepart import deferred as _deferred  # noqa: F401
 from lancepart import errors
 from lancepart.model.spec import PartitionField, PartitionSpec
-from lancepart.table import PartitionedTable, create_table, open_table, upgrade
+from lancepart.table import PartitionedTable, create_table, drop_table, exists, open_table, scan_polars, upgrade
 
 if TYPE_CHECKING:
     from lancepart import spark
     from lancepart.catalog import DirectoryNamespace
+    from lancepart.maintain.changes import Changes
+    from lancepart.maintain.describe import TableDescription
+    from lancepart.plan.planner import Plan
+    from lancepart.read.dataset import PartitionedDataset
+    from lancepart.read.join import Join
+    from lancepart.read.result import Result
+    from lancepart.read.scan import Scan
+    from lancepart.read.search import Search
     from lancepart.storage.cache import config
 
+    __version__: str
+
 __all__ = [
+    "Changes",
     "DirectoryNamespace",
+    "Join",
     "PartitionField",
     "PartitionSpec",
+    "PartitionedDataset",
     "PartitionedTable",
+    "Plan",
+    "Result",
+    "Scan",
+    "Search",
+    "TableDescription",
+    "__version__",
     "config",
     "create_table",
+    "drop_table",
     "errors",
+    "exists",
     "open_table",
+    "scan_polars",
     "spark",
     "upgrade",
 ]
+
+_ELSEWHERE = {
+    "Changes": "lancepart.maintain.changes",
+    "DirectoryNamespace": "lancepart.catalog",
+    "Join": "lancepart.read.join",
+    "PartitionedDataset": "lancepart.read.dataset",
+    "Plan": "lancepart.plan.planner",
+    "Result": "lancepart.read.result",
+    "Scan": "lancepart.read.scan",
+    "Search": "lancepart.read.search",
+    "TableDescription": "lancepart.maintain.describe",
+    "config": "lancepart.storage.cache",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import what not everyone who reads tables needs when it is first used: the catalog, Spark, the settings."""
     if name == "spark":
         return import_module("lancepart.spark")
-    if name == "DirectoryNamespace":
-        return import_module("lancepart.catalog").DirectoryNamespace
-    if name == "config":
-        return import_module("lancepart.storage.cache").config
+    if name == "__version__":
+        return import_module("importlib.metadata").version("lancepart")
+    if name in _ELSEWHERE:
+        return getattr(import_module(_ELSEWHERE[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

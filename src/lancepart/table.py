@@ -14,8 +14,14 @@ from lancepart.commit.hive import HiveWrite
 from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.commit.perform import perform
 from lancepart.commit.transaction import SNAPSHOT, Transaction
-from lancepart.errors import InvalidInputError, UnsupportedOperationError
-from lancepart.layout import create, evolution, opening
+from lancepart.errors import (
+    InvalidInputError,
+    LanceNamespaceError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+from lancepart.layout import create, evolution, opening, same_definition
 from lancepart.layout.hive_tree import TreeManifest
 from lancepart.layout.layouts import refuse_past
 from lancepart.layout.metadata import HIVE, MANIFEST, STRONG, WEAK, TableMetadata
@@ -29,17 +35,21 @@ from lancepart.read.search_request import SearchOptions
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
+from lancepart.storage.translate import is_secret
 from lancepart.write.conform import is_rereadable, rereadable
 from lancepart.write.elsewhere import check_distribution, is_spark, spark_frames
 
 if TYPE_CHECKING:
+    import polars as pl
     from pyspark.sql import DataFrame
 
     from lancepart.catalog import DirectoryNamespace
     from lancepart.maintain.changes import Changes
+    from lancepart.maintain.describe import TableDescription
     from lancepart.maintain.inspect import Inspect
     from lancepart.maintain.maintenance import Maintenance
     from lancepart.maintain.tags import Tags
+    from lancepart.read.dataset import PartitionedDataset
 
 Partitioning = Sequence[str | PartitionField]
 
@@ -51,9 +61,10 @@ def create_table(
     *,
     transactions: str = STRONG,
     layout: str = "manifest",
+    exist_ok: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> PartitionedTable:
-    """Make a partitioned table at a root of its own.
+    """Make a partitioned table at a root of its own; with ``exist_ok`` open one that has the same definition.
 
     >>> import tempfile
     >>> schema = pa.schema([("id", pa.int64()), ("country", pa.string())])
@@ -66,11 +77,41 @@ def create_table(
         raise UnsupportedOperationError(f"layout {layout!r} is not supported: use {MANIFEST!r} or {HIVE!r}")
     if transactions not in (STRONG, WEAK):
         raise InvalidInputError(f"transactions is {transactions!r}: use {STRONG!r} or {WEAK!r}")
-    if layout == HIVE:
-        return PartitionedTable(opening.create_hive(Root.parse(root, storage_options), schema, partition_by))
-    manifest = Manifest(Root.parse(root, storage_options))
-    create.create(manifest, schema, partition_by, transactions=transactions)
-    return PartitionedTable(manifest)
+    parsed = Root.parse(root, storage_options)
+    try:
+        if layout == HIVE:
+            return PartitionedTable(opening.create_hive(parsed, schema, partition_by))
+        manifest = Manifest(parsed)
+        create.create(manifest, schema, partition_by, transactions=transactions)
+        return PartitionedTable(manifest)
+    except TableAlreadyExistsError:
+        if not exist_ok:
+            raise
+        there = PartitionedTable(opening.find(parsed))
+        same_definition.refuse_other(there.metadata, schema, partition_by, layout=layout, transactions=transactions)
+        return there
+
+
+def exists(
+    root: str | os.PathLike[str], *, namespace: Sequence[str] = (), storage_options: Mapping[str, str] | None = None
+) -> bool:
+    """Whether there is a partitioned table at a root."""
+    from lancepart.maintain import drop
+
+    return drop.exists(Root.parse(root, storage_options), namespace)
+
+
+def drop_table(
+    root: str | os.PathLike[str], *, missing_ok: bool = False, storage_options: Mapping[str, str] | None = None
+) -> None:
+    """Remove a table with all its partitions and snapshots; files beneath the root that are not its own stay."""
+    from lancepart.maintain import drop
+
+    try:
+        drop.drop(Root.parse(root, storage_options))
+    except TableNotFoundError:
+        if not missing_ok:
+            raise
 
 
 def open_table(
@@ -110,6 +151,16 @@ def _past(manifest: Manifest, version: int | str | datetime | None) -> int | Non
     return found
 
 
+def scan_polars(
+    root: str | os.PathLike[str],
+    *,
+    version: int | str | datetime | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> pl.LazyFrame:
+    """A table as a Polars LazyFrame at one snapshot; predicates prune partitions."""
+    return open_table(root, version=version, storage_options=storage_options).lazy()
+
+
 def upgrade(
     root: str | os.PathLike[str],
     *,
@@ -126,6 +177,12 @@ def upgrade(
     from lancepart.maintain import upgrade as upgrades
 
     return PartitionedTable(upgrades.upgrade(parsed, namespace, spark=spark, remove_old=remove_old))
+
+
+def _unpickled(
+    root: str, namespace: Sequence[str], version: int | None, options: Mapping[str, str]
+) -> PartitionedTable:
+    return PartitionedTable(opening.find(Root.parse(root, options), namespace), version=version)
 
 
 class PartitionedTable(Result):
@@ -440,8 +497,43 @@ class PartitionedTable(Result):
                 f"{what} needs the current layout, and the table has the older {layout!r}: use lancepart.upgrade first"
             )
 
+    def describe(self) -> TableDescription:
+        """The table's columns, partitioning, size and snapshot, by its manifest alone."""
+        from lancepart.maintain.describe import describe
+
+        return describe(self._manifest, self._version)
+
+    def to_dataset(
+        self, where: str | None = None, *, version: int | str | datetime | None = None
+    ) -> PartitionedDataset:
+        """The table at one snapshot as a ``pyarrow.dataset.Dataset``, whose filters prune partitions."""
+        from lancepart.read.dataset import PartitionedDataset
+
+        return PartitionedDataset(self.scan(where, version=version))
+
+    def lazy(self, where: str | None = None, *, version: int | str | datetime | None = None) -> pl.LazyFrame:
+        """The table at one snapshot as a Polars LazyFrame, whose predicates prune partitions."""
+        from lancepart.read.polars_source import lazy_frame
+
+        return lazy_frame(self.scan(where, version=version))
+
+    def __datafusion_table_provider__(self, session: object = None) -> object:
+        """The table as it is now for DataFusion's ``register_table``; every partition is part of it."""
+        from lancepart.read import union
+
+        return union.table_provider(self.scan(), session)
+
+    def __reduce__(self) -> tuple[Callable[..., PartitionedTable], tuple[str, list[str], int | None, dict[str, str]]]:
+        """Pickle where the table is and how to reach it, without credentials: those come from the environment."""
+        namespace = list(self._manifest.namespace) if isinstance(self._manifest, TreeManifest) else []
+        options = {key: value for key, value in self._manifest.root.storage_options.items() if not is_secret(key)}
+        return _unpickled, (self.root, namespace, self._version, options)
+
     def __repr__(self) -> str:
-        return f"PartitionedTable({self.root!r})"
+        try:
+            return f"PartitionedTable({self.describe()})"
+        except LanceNamespaceError:
+            return f"PartitionedTable({self.root!r})"
 
     def _repr_html_(self) -> str:
         return self.inspect.html()

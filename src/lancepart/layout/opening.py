@@ -84,7 +84,7 @@ def create_hive(root: Root, schema: pa.Schema, partition_by: Sequence[str | Part
     refuse_empty_names(schema)
     create.check_partition_by(partition_by)
     numbered = assign_field_ids(pa.schema([as_stored(field) for field in schema], metadata=schema.metadata))
-    columns = _levels(partition_by, numbered)
+    columns = hive_levels(partition_by, numbered)
     hive.check(numbered, columns)
     manifest = TreeManifest(root)
     taken = Manifest(root)
@@ -94,7 +94,7 @@ def create_hive(root: Root, schema: pa.Schema, partition_by: Sequence[str | Part
     return manifest
 
 
-def _levels(partition_by: Sequence[str | PartitionField], schema: pa.Schema) -> list[HiveColumn]:
+def hive_levels(partition_by: Sequence[str | PartitionField], schema: pa.Schema) -> list[HiveColumn]:
     """The levels of a tree; those that spans of time have in common stand once."""
     levels: list[HiveColumn] = []
     spans: set[HiveColumn] = set()

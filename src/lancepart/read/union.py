@@ -71,6 +71,12 @@ def of_scan(scan: Scan, uri: str = union.MEMORY) -> Union:
     return of_leaves(scan.root, scan.metadata, scan.plan().leaves, predicate=scan.predicate, partly=partly, uri=uri)
 
 
+def table_provider(scan: Scan, session: object) -> object:
+    """The rows of a scan as what DataFusion's ``register_table`` takes."""
+    made = union.table_provider(of_scan(scan).dataset)
+    return made.__datafusion_table_provider__() if session is None else made.__datafusion_table_provider__(session)
+
+
 def _matching_partly(scan: Scan) -> frozenset[str]:
     """The leaves that may hold a row that the filter does not match."""
     if scan.predicate is None:

@@ -143,6 +143,15 @@ def _clean(error: Exception, root: Root) -> str:
     text = _SOURCE.sub("", str(error).strip().split("\n")[0])
     text = _INSIDES.sub("", text)
     for key, value in root.storage_options.items():
-        if _SECRET_KEYS.search(key) and len(value) >= 4:
+        if is_secret(key) and len(value) >= 4:
             text = text.replace(value, "***")
     return text[:600]
+
+
+def is_secret(option: str) -> bool:
+    """Whether the value of a storage option must not be shown or stored.
+
+    >>> is_secret("aws_secret_access_key"), is_secret("region")
+    (True, False)
+    """
+    return _SECRET_KEYS.search(option) is not None

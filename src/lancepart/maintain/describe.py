@@ -1,0 +1,88 @@
+"""What a table is, in one value: its columns, partitioning, size and snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lancepart.layout import create
+from lancepart.layout.declared_indices import declared
+from lancepart.layout.metadata import HIVE, TableMetadata
+from lancepart.model.schema import field_id
+from lancepart.plan import planner
+from lancepart.storage.manifest import Manifest
+
+_MOST_COLUMNS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDescription:
+    """A table at one snapshot; ``rows`` and ``bytes`` are None where only the partitions themselves know."""
+
+    root: str
+    layout: str
+    transactions: str
+    version: int
+    schema: pa.Schema
+    partition_by: tuple[str, ...]
+    spec_versions: int
+    partitions: int
+    rows: int | None
+    bytes: int | None
+    indices: tuple[str, ...]
+
+    def __str__(self) -> str:
+        shown = [f"  {field.name}: {field.type}" for field in self.schema][:_MOST_COLUMNS]
+        more = len(self.schema) - len(shown)
+        rows = "an unknown number of" if self.rows is None else f"{self.rows:,}"
+        size = "" if self.bytes is None else f", {self.bytes:,} bytes"
+        return "\n".join(
+            [
+                f"{self.root} at snapshot {self.version}",
+                f"partitioned by {', '.join(self.partition_by) or 'nothing'}",
+                f"{rows} rows in {self.partitions:,} partitions{size}",
+                *shown,
+                *([f"  … and {more} more columns"] if more else []),
+            ]
+        )
+
+
+def describe(manifest: Manifest, version: int | None) -> TableDescription:
+    """Describe a table by its manifest alone."""
+    snapshot = manifest.snapshot(version)
+    metadata = create.load(manifest, snapshot)
+    leaves = planner.plan(snapshot, metadata, None).leaves
+    stats = [leaf.stats for leaf in leaves]
+    known = [each for each in stats if each is not None]
+    whole = len(known) == len(stats)
+    return TableDescription(
+        root=manifest.root.uri,
+        layout=metadata.layout,
+        transactions=metadata.transactions,
+        version=snapshot.version,
+        schema=metadata.plain_schema,
+        partition_by=partition_by(metadata),
+        spec_versions=len(metadata.specs),
+        partitions=len(leaves),
+        rows=sum(each.rows for each in known) if whole else None,
+        bytes=sum(each.bytes for each in known) if whole else None,
+        indices=() if metadata.layout == HIVE else _indices(metadata, manifest, version),
+    )
+
+
+def partition_by(metadata: TableMetadata) -> tuple[str, ...]:
+    """The newest spec as ``create_table`` takes it."""
+    found = []
+    for field in metadata.spec.fields:
+        names = [metadata.owners[number].name for number in field.source_ids if number in metadata.owners]
+        if field.transform is not None:
+            found.append(names[0] if names and field.transform.name == "identity" else field.transform.call(names))
+        else:
+            found.append(f"expr({field.expression}) AS {field.field_id}")
+    return tuple(found)
+
+
+def _indices(metadata: TableMetadata, manifest: Manifest, version: int | None) -> tuple[str, ...]:
+    names = {field_id(field): field.name for field in metadata.schema}
+    return tuple(f"{index.kind} on {names.get(index.column)}" for index in declared(manifest.snapshot(version)))

@@ -1,0 +1,93 @@
+"""Removing a table that has a root of its own, and whether there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lancepart.catalog import directories
+from lancepart.errors import (
+    InvalidInputError,
+    InvalidTableStateError,
+    NamespaceNotFoundError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+from lancepart.layout import opening
+from lancepart.storage.files import Files
+from lancepart.storage.manifest import NAME, Manifest
+from lancepart.storage.manifest_rows import TABLE
+from lancepart.storage.removal import is_of_root
+from lancepart.storage.root import Root
+from lancepart.storage.root_contents import refuse_file, refuse_plain
+
+
+def exists(root: Root, namespace: Sequence[str] = ()) -> bool:
+    """Whether a partitioned table of any layout is at a root; a plain Lance table or a file is none."""
+    try:
+        refuse_file(root)
+        if not namespace:
+            refuse_plain(root)
+    except (InvalidInputError, InvalidTableStateError):
+        return False
+    try:
+        opening.find(root, namespace)
+    except (TableNotFoundError, NamespaceNotFoundError):
+        return False
+    return True
+
+
+def drop(root: Root) -> None:
+    """Remove a table: its manifest first, so that nobody reads half of it, then the leaves that the manifest named.
+
+    Files that are not the table's stay. What a removal that was cut short left is removed by the next one.
+    """
+    _refuse_warehouse(root)
+    files, manifest = Files(root), Manifest(root)
+    if not _is_whole(root):
+        remains = [info.path for info in files.walk("")]
+        if not remains or not all(map(is_of_root, remains)):
+            raise TableNotFoundError(f"there is no partitioned table at {root.uri!r}")
+        leaves = {path.split("/")[0] for path in remains} - {NAME}
+    else:
+        if manifest.snapshot().handle is None:
+            raise UnsupportedOperationError(
+                f"{root.uri!r} is a tree of Lance tables without a manifest: which files are its own is not recorded, "
+                "so remove it by hand"
+            )
+        leaves = _leaf_directories(manifest, files)
+    for leaf in leaves:
+        files.refuse_removal(leaf)
+    files.delete_manifest(NAME, last="")
+    for leaf in sorted(leaves):
+        files.delete_directory(leaf)
+    files.prune("")
+
+
+def _is_whole(root: Root) -> bool:
+    """Whether there is a table to open; what a removal that was cut short left of one is none."""
+    try:
+        return exists(root)
+    except InvalidTableStateError:
+        if Manifest(root).snapshot().handle is not None:
+            raise
+        return False
+
+
+def _leaf_directories(manifest: Manifest, files: Files) -> set[str]:
+    """The directories that rows of the manifest name, and those that only a writer of the table can have made."""
+    found = manifest.snapshot().scan(f"object_type = '{TABLE}'", columns=["location"])
+    named = set() if found is None else {str(location) for location in found.column("location").to_pylist() if location}
+    folders, _ = files.children()
+    return named | {folder for folder in folders if is_of_root(f"{folder}/data/file")} - {NAME}
+
+
+def _refuse_warehouse(root: Root) -> None:
+    """Refuse a table that a warehouse names: its row would be left behind."""
+    above, _, name = root.uri.rpartition("/")
+    if not name or not above or above.endswith(":/"):
+        raise InvalidInputError(f"{root.uri!r} is no directory beneath another: nothing is removed")
+    snapshot = Manifest(Root(above, root.storage_options)).snapshot()
+    if snapshot.handle is not None and directories.is_named(snapshot, name):
+        raise UnsupportedOperationError(
+            f"{root.uri!r} belongs to the warehouse {above!r}: use lancepart.connect({above!r}).drop_table(…)"
+        )

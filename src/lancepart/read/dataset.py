@@ -30,7 +30,7 @@ class ScannerOptions(TypedDict, total=False):
     use_threads: bool
 
 
-class PartitionedDataset(ds.Dataset):
+class PartitionedDataset(ds.Dataset):  # type: ignore[misc]
     """The rows of a scan as a dataset; filters are pyarrow expressions, which prune partitions."""
 
     def __init__(self, scan: Scan, *, kept: pc.Expression | None = None) -> None:
@@ -159,7 +159,7 @@ class DatasetFragment:
         self, schema: pa.Schema | None = None, **options: Unpack[ScannerOptions]
     ) -> Iterator[pa.RecordBatch]:
         """The rows that match, batch by batch."""
-        return self._dataset.scanner(**options).to_batches()
+        yield from self._dataset.scanner(**options).to_batches()
 
     def count_rows(self, filter: pc.Expression | None = None) -> int:
         """How many rows match."""

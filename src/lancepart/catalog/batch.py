@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from lance_namespace import (
     BatchCommitTablesRequest,
@@ -70,7 +69,7 @@ def _whole(steps: list[Step], snapshot: Snapshot, retry: bool) -> Change:
 
 
 def _step(catalog: Catalog, operation: CommitTableOperation) -> Step:
-    makers: dict[str, Callable[[Catalog, Any], Step]] = {
+    makers: dict[str, Callable[..., Step]] = {
         "declare_table": _declare,
         "create_table_version": _create_version,
         "delete_table_versions": _delete_versions,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 from lance_namespace import (
@@ -33,8 +33,12 @@ from lancepart.errors import (
     TableColumnNotFoundError,
     UnsupportedOperationError,
 )
-from lancepart.storage.dataset import read_ipc
+from lancepart.storage.dataset import Dataset, read_ipc
 from lancepart.storage.translate import ConflictError, MissingError, storage_errors
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
+
 
 _PATH = re.compile(r"`([^`]+)`|([^.`]+)")
 _TIMEOUT = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)?\s*$")
@@ -57,10 +61,16 @@ _OF_ROWS = {"insert into", "merge into", "update", "delete from", "restore", "in
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
 
 
+class TableRequest(Protocol):
+    """A request that names a table."""
+
+    id: list[str] | None
+
+
 @contextmanager
 def opened(
-    catalog: Catalog, namespace: Any, request: Any, action: str, version: int | str | None = None
-) -> Iterator[tuple[Any, Located]]:
+    catalog: Catalog, namespace: LanceNamespace, request: TableRequest, action: str, version: int | str | None = None
+) -> Iterator[tuple[Dataset, Located]]:
     """The table that a request names, open; what goes wrong with it is told in the table's name."""
     requests.refuse_branch(getattr(request, "branch", None))
     located = tables.locate(catalog, request.id)
@@ -76,22 +86,22 @@ def opened(
 
 @contextmanager
 def changing(
-    catalog: Catalog, namespace: Any, request: Any, action: str, version: int | str | None = None
-) -> Iterator[tuple[Any, Located]]:
+    catalog: Catalog, namespace: LanceNamespace, request: TableRequest, action: str, version: int | str | None = None
+) -> Iterator[tuple[Dataset, Located]]:
     """The same for an operation that changes the table, which a leaf of a partitioned table does not take."""
     with opened(catalog, namespace, request, action, version) as (dataset, located):
         tables.refuse_published(located, _INSTEAD.get(action, "maintenance"), weak=action not in _OF_ROWS)
         yield dataset, located
 
 
-def require_columns(dataset: Any, located: Located, columns: list[str]) -> None:
+def require_columns(dataset: Dataset, located: Located, columns: list[str]) -> None:
     """Refuse columns that the table does not have."""
     for column in columns:
         if field_at(dataset.schema, column) is None:
             raise TableColumnNotFoundError(f"table {shown(located.path)} has no column {column!r}")
 
 
-def field_at(schema: pa.Schema, column: str) -> Any:
+def field_at(schema: pa.Schema, column: str) -> pa.Field | None:
     """The field that a column's name, or its path through nested ones, leads to; ``None`` if there is none."""
     if column in schema.names:
         return schema.field(column)
@@ -105,13 +115,15 @@ def field_at(schema: pa.Schema, column: str) -> Any:
     return found
 
 
-def count(catalog: Catalog, namespace: Any, request: CountTableRowsRequest) -> CountTableRowsResponse:
+def count(catalog: Catalog, namespace: LanceNamespace, request: CountTableRowsRequest) -> CountTableRowsResponse:
     """How many rows there are, or how many match."""
     with opened(catalog, namespace, request, "count rows of", request.version) as (dataset, _):
         return CountTableRowsResponse(count=dataset.count_rows(filter=request.predicate))
 
 
-def insert(catalog: Catalog, namespace: Any, request: InsertIntoTableRequest, body: bytes) -> InsertIntoTableResponse:
+def insert(
+    catalog: Catalog, namespace: LanceNamespace, request: InsertIntoTableRequest, body: bytes
+) -> InsertIntoTableResponse:
     """Append rows, or replace all rows, in one commit."""
     mode = requests.mode(request.mode, ["append", "overwrite"], what="InsertIntoTable mode")
     data = read_ipc(body).read_all()
@@ -121,7 +133,7 @@ def insert(catalog: Catalog, namespace: Any, request: InsertIntoTableRequest, bo
 
 
 def merge_insert(
-    catalog: Catalog, namespace: Any, request: MergeInsertIntoTableRequest, body: bytes
+    catalog: Catalog, namespace: LanceNamespace, request: MergeInsertIntoTableRequest, body: bytes
 ) -> MergeInsertIntoTableResponse:
     """Update the rows that match on some columns, insert the others, as far as asked."""
     if not request.on:
@@ -149,7 +161,7 @@ def merge_insert(
         )
 
 
-def update(catalog: Catalog, namespace: Any, request: UpdateTableRequest) -> UpdateTableResponse:
+def update(catalog: Catalog, namespace: LanceNamespace, request: UpdateTableRequest) -> UpdateTableResponse:
     """Set columns to expressions, in the rows that match."""
     if request.properties:
         raise UnsupportedOperationError(
@@ -168,7 +180,7 @@ def update(catalog: Catalog, namespace: Any, request: UpdateTableRequest) -> Upd
         return UpdateTableResponse(updated_rows=done["num_rows_updated"], version=dataset.version)
 
 
-def delete(catalog: Catalog, namespace: Any, request: DeleteFromTableRequest) -> DeleteFromTableResponse:
+def delete(catalog: Catalog, namespace: LanceNamespace, request: DeleteFromTableRequest) -> DeleteFromTableResponse:
     """Delete the rows that match."""
     if not request.predicate.strip():
         raise InvalidInputError("DeleteFromTable needs a predicate; 'true' deletes all rows")
@@ -177,10 +189,10 @@ def delete(catalog: Catalog, namespace: Any, request: DeleteFromTableRequest) ->
         return DeleteFromTableResponse(version=dataset.version)
 
 
-def restore(catalog: Catalog, namespace: Any, request: RestoreTableRequest) -> RestoreTableResponse:
+def restore(catalog: Catalog, namespace: LanceNamespace, request: RestoreTableRequest) -> RestoreTableResponse:
     """Make an older version the latest one again, as a new version."""
     with changing(catalog, namespace, request, "restore", request.version) as (dataset, _):
-        dataset.restore()
+        dataset.restore()  # type: ignore[no-untyped-call]
         return RestoreTableResponse()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lance_namespace import (
     CreateTableIndexRequest,
@@ -22,8 +22,16 @@ from lance_namespace_urllib3_client.models import FragmentStats, FragmentSummary
 from lancepart.catalog import requests
 from lancepart.catalog.context import Catalog, shown
 from lancepart.catalog.data import changing, opened, require_columns
+from lancepart.catalog.tables import Located
 from lancepart.errors import InvalidInputError, TableIndexAlreadyExistsError, TableIndexNotFoundError
 from lancepart.model.aliases import JsonObject
+from lancepart.storage.dataset import Dataset
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
+
+    from lancepart.storage.dataset import IndexDescription
+
 
 _SCALAR = {"BTREE", "BITMAP", "LABEL_LIST", "NGRAM", "ZONEMAP", "BLOOMFILTER", "INVERTED", "FTS"}
 _VECTOR = {"IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ"}
@@ -38,7 +46,7 @@ _VECTOR_OPTIONS = (
 _SMALL_FRAGMENT_ROWS = 100_000
 
 
-def create(catalog: Catalog, namespace: Any, request: CreateTableIndexRequest) -> CreateTableIndexResponse:
+def create(catalog: Catalog, namespace: LanceNamespace, request: CreateTableIndexRequest) -> CreateTableIndexResponse:
     """Build a scalar, full-text or vector index."""
     kind = request.index_type.upper()
     if kind not in _SCALAR | _VECTOR:
@@ -52,15 +60,16 @@ def create(catalog: Catalog, namespace: Any, request: CreateTableIndexRequest) -
             raise TableIndexAlreadyExistsError(f"table {shown(located.path)} already has an index {name!r}")
         if kind in _SCALAR:
             scalar = "INVERTED" if kind == "FTS" else kind
-            dataset.create_scalar_index(
-                request.column, scalar, name=name, replace=False, **_text_options(kind, request)
-            )
+            options = _text_options(kind, request)
+            dataset.create_scalar_index(request.column, scalar, name=name, replace=False, **options)  # type: ignore[arg-type]
         else:
             dataset.create_index(request.column, kind, name=name, replace=False, **_vector_options(request))
         return CreateTableIndexResponse()
 
 
-def create_scalar(catalog: Catalog, namespace: Any, request: CreateTableIndexRequest) -> CreateTableScalarIndexResponse:
+def create_scalar(
+    catalog: Catalog, namespace: LanceNamespace, request: CreateTableIndexRequest
+) -> CreateTableScalarIndexResponse:
     """Build a scalar index; a vector index is refused."""
     if request.index_type.upper() not in _SCALAR:
         raise InvalidInputError(f"index type {request.index_type!r} is not scalar: use {', '.join(sorted(_SCALAR))}")
@@ -81,7 +90,9 @@ def _vector_options(request: CreateTableIndexRequest) -> JsonObject:
     return options
 
 
-def list_indices(catalog: Catalog, namespace: Any, request: ListTableIndicesRequest) -> ListTableIndicesResponse:
+def list_indices(
+    catalog: Catalog, namespace: LanceNamespace, request: ListTableIndicesRequest
+) -> ListTableIndicesResponse:
     """The indices of a table."""
     with opened(catalog, namespace, request, "list indices of", request.version) as (dataset, _):
         found = {index.name: index for index in dataset.describe_indices()}
@@ -89,7 +100,7 @@ def list_indices(catalog: Catalog, namespace: Any, request: ListTableIndicesRequ
         return ListTableIndicesResponse(indexes=[_content(dataset, found[name]) for name in names], page_token=token)
 
 
-def _content(dataset: Any, index: Any) -> IndexContent:
+def _content(dataset: Dataset, index: IndexDescription) -> IndexContent:
     stats = dataset.stats.index_stats(index.name)
     uuids = [str(segment.uuid) for segment in index.segments]
     return IndexContent(
@@ -105,7 +116,7 @@ def _content(dataset: Any, index: Any) -> IndexContent:
 
 
 def describe_stats(
-    catalog: Catalog, namespace: Any, request: DescribeTableIndexStatsRequest
+    catalog: Catalog, namespace: LanceNamespace, request: DescribeTableIndexStatsRequest
 ) -> DescribeTableIndexStatsResponse:
     """How much of a table an index covers."""
     with opened(catalog, namespace, request, "describe an index of", request.version) as (dataset, located):
@@ -121,25 +132,25 @@ def describe_stats(
         )
 
 
-def drop(catalog: Catalog, namespace: Any, request: DropTableIndexRequest) -> DropTableIndexResponse:
+def drop(catalog: Catalog, namespace: LanceNamespace, request: DropTableIndexRequest) -> DropTableIndexResponse:
     """Remove an index."""
     with changing(catalog, namespace, request, "drop an index of") as (dataset, located):
         dataset.drop_index(_require(dataset, located, request.index_name).name)
         return DropTableIndexResponse()
 
 
-def _require(dataset: Any, located: Any, name: str | None) -> Any:
+def _require(dataset: Dataset, located: Located, name: str | None) -> IndexDescription:
     found = next((index for index in dataset.describe_indices() if index.name == name), None)
     if found is None:
         raise TableIndexNotFoundError(f"table {shown(located.path)} has no index {name!r}")
     return found
 
 
-def table_stats(catalog: Catalog, namespace: Any, request: GetTableStatsRequest) -> GetTableStatsResponse:
+def table_stats(catalog: Catalog, namespace: LanceNamespace, request: GetTableStatsRequest) -> GetTableStatsResponse:
     """Rows, bytes, fragments and indices of a table."""
     with opened(catalog, namespace, request, "read statistics of") as (dataset, _):
         lengths = sorted(fragment.count_rows() for fragment in dataset.get_fragments())
-        size = sum(field.bytes_on_disk for field in dataset.stats.data_stats().fields)
+        size = sum(field.bytes_on_disk for field in dataset.stats.data_stats().fields)  # type: ignore[attr-defined]
         return GetTableStatsResponse(
             total_bytes=size,
             num_rows=sum(lengths),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from lance_namespace import (
@@ -31,6 +31,7 @@ from lancepart.errors import (
 )
 from lancepart.model.ids import check_path, hashed_location, object_id
 from lancepart.storage.dataset import (
+    Dataset,
     create_dataset,
     overwrite_dataset,
     overwrite_managed,
@@ -41,6 +42,9 @@ from lancepart.storage.manifest_rows import TABLE, TABLE_VERSION, Change, Row, U
 from lancepart.storage.root import check_location
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError, ExistsError, MissingError
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
 
 
 def declare(catalog: Catalog, request: DeclareTableRequest) -> DeclareTableResponse:
@@ -134,7 +138,9 @@ def insert(catalog: Catalog, row: Row, path: tuple[str, ...]) -> None:
     catalog.manifest.transact(plan)
 
 
-def create(catalog: Catalog, namespace: Any, request: CreateTableRequest, body: bytes) -> CreateTableResponse:
+def create(
+    catalog: Catalog, namespace: LanceNamespace, request: CreateTableRequest, body: bytes
+) -> CreateTableResponse:
     """Write a table from an Arrow IPC stream and make it known; it appears with its data or not at all."""
     path = check_path(request.id, what="table")
     mode = requests.mode(request.mode, ["create", "exist_ok", "overwrite"], what="CreateTable mode")
@@ -160,7 +166,11 @@ def create(catalog: Catalog, namespace: Any, request: CreateTableRequest, body: 
 
 
 def _create_new(
-    catalog: Catalog, namespace: Any, path: tuple[str, ...], data: pa.RecordBatchReader, properties: dict[str, str]
+    catalog: Catalog,
+    namespace: LanceNamespace,
+    path: tuple[str, ...],
+    data: pa.RecordBatchReader,
+    properties: dict[str, str],
 ) -> CreateTableResponse:
     if catalog.versions_managed(catalog.snapshot()):
         declared = declare(catalog, DeclareTableRequest(id=list(path), properties=properties or None))
@@ -180,13 +190,13 @@ def _create_new(
 
 def _write(
     catalog: Catalog,
-    namespace: Any,
+    namespace: LanceNamespace,
     table: Located,
     data: pa.RecordBatchReader,
     properties: Mapping[str, str],
     *,
     overwrite: bool = False,
-) -> Any:
+) -> Dataset:
     """Write a table's data, then its properties; of several that write its first data at once, one comes through."""
     directories.keep(catalog, table.location)
     try:
@@ -199,10 +209,12 @@ def _write(
         ) from None
 
 
-def _written(catalog: Catalog, namespace: Any, table: Located, data: pa.RecordBatchReader, *, overwrite: bool) -> Any:
+def _written(
+    catalog: Catalog, namespace: LanceNamespace, table: Located, data: pa.RecordBatchReader, *, overwrite: bool
+) -> Dataset:
     if not overwrite:
-        keeper = {"namespace": namespace, "path": table.path} if table.managed else {}
-        return create_dataset(catalog.root, table.location, data, **keeper)
+        keeper = (namespace, table.path) if table.managed else (None, None)
+        return create_dataset(catalog.root, table.location, data, namespace=keeper[0], path=keeper[1])
     if table.managed:
         return overwrite_managed(catalog.root, namespace, table.path, data)
     return overwrite_dataset(catalog.root, table.location, data)
@@ -239,7 +251,13 @@ def _adopted(catalog: Catalog, found: Located) -> Located:
 
 
 def _fill(
-    catalog: Catalog, namespace: Any, found: Located, data: Any, properties: dict[str, str], *, overwrite: bool
+    catalog: Catalog,
+    namespace: LanceNamespace,
+    found: Located,
+    data: pa.RecordBatchReader,
+    properties: dict[str, str],
+    *,
+    overwrite: bool,
 ) -> CreateTableResponse:
     """Write the first data of a declared table, or new data over a table."""
     dataset = _write(catalog, namespace, found, data, properties or found.properties, overwrite=overwrite)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
 
 from lance_namespace import (
     AlterTableAddColumnsRequest,
@@ -134,7 +133,7 @@ class DirectoryNamespace(LanceNamespace):
         root: str | os.PathLike[str] | None = None,
         manifest_enabled: bool | str = True,
         dir_listing_enabled: bool | str = True,
-        **properties: Any,
+        **properties: str,
     ) -> None:
         self._catalog = Catalog.of(
             {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 from lance_namespace import (
@@ -11,22 +11,30 @@ from lance_namespace import (
     QueryTableRequest,
     QueryTableResponse,
 )
+from lance_namespace_urllib3_client.models import QueryTableRequestFullTextQuery, QueryTableRequestVector
 
 from lancepart.catalog.context import Catalog
 from lancepart.catalog.data import opened, require_columns
+from lancepart.catalog.tables import Located
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.model.aliases import JsonObject
-from lancepart.storage.dataset import write_ipc
+from lancepart.storage.dataset import Dataset, write_ipc
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
 
 
-def query(catalog: Catalog, namespace: Any, request: QueryTableRequest) -> QueryTableResponse:
+Query: TypeAlias = QueryTableRequest | AnalyzeTableQueryPlanRequest
+
+
+def query(catalog: Catalog, namespace: LanceNamespace, request: QueryTableRequest) -> QueryTableResponse:
     """The rows that a query finds, as an Arrow IPC file."""
     with opened(catalog, namespace, request, "query", request.version) as (dataset, located):
         table = dataset.scanner(**_arguments(dataset, located, request)).to_table()
         return QueryTableResponse(data=write_ipc(table))
 
 
-def explain(catalog: Catalog, namespace: Any, request: ExplainTableQueryPlanRequest) -> str:
+def explain(catalog: Catalog, namespace: LanceNamespace, request: ExplainTableQueryPlanRequest) -> str:
     """The plan of a query, without running it."""
     inner = request.query
     target = request.model_copy(update={"id": request.id or inner.id})
@@ -34,14 +42,14 @@ def explain(catalog: Catalog, namespace: Any, request: ExplainTableQueryPlanRequ
         return str(dataset.scanner(**_arguments(dataset, located, inner)).explain_plan(bool(request.verbose)))
 
 
-def analyze(catalog: Catalog, namespace: Any, request: AnalyzeTableQueryPlanRequest) -> str:
+def analyze(catalog: Catalog, namespace: LanceNamespace, request: AnalyzeTableQueryPlanRequest) -> str:
     """The plan of a query with what each step took, by running it."""
     with opened(catalog, namespace, request, "analyze a query of", request.version) as (dataset, located):
         return str(dataset.scanner(**_arguments(dataset, located, request)).analyze_plan())
 
 
-def _arguments(dataset: Any, located: Any, request: Any) -> JsonObject:
-    vector = _vector(request)
+def _arguments(dataset: Dataset, located: Located, request: Query) -> JsonObject:
+    vector = _vector(request.vector)
     text = request.full_text_query
     if vector is not None and text is not None:
         raise UnsupportedOperationError("a query by vector and full text at once is not supported: send two queries")
@@ -66,7 +74,7 @@ def _arguments(dataset: Any, located: Any, request: Any) -> JsonObject:
     return arguments
 
 
-def _columns(dataset: Any, located: Any, request: Any) -> Any:
+def _columns(dataset: Dataset, located: Located, request: Query) -> list[str] | dict[str, str] | None:
     chosen = request.columns
     if chosen is None:
         return None
@@ -76,8 +84,7 @@ def _columns(dataset: Any, located: Any, request: Any) -> Any:
     return dict(chosen.column_aliases) if chosen.column_aliases else None
 
 
-def _vector(request: Any) -> list[float] | None:
-    given = request.vector
+def _vector(given: QueryTableRequestVector | None) -> list[float] | None:
     if given is None:
         return None
     if given.multi_vector:
@@ -85,7 +92,7 @@ def _vector(request: Any) -> list[float] | None:
     return list(given.single_vector or ()) or None
 
 
-def _nearest(dataset: Any, located: Any, request: Any, vector: list[float]) -> JsonObject:
+def _nearest(dataset: Dataset, located: Located, request: Query, vector: list[float]) -> JsonObject:
     column = request.vector_column or _only_vector_column(dataset)
     require_columns(dataset, located, [column])
     nearest: JsonObject = {"column": column, "q": pa.array(vector, pa.float32()), "k": request.k}
@@ -104,14 +111,14 @@ def _nearest(dataset: Any, located: Any, request: Any, vector: list[float]) -> J
     return nearest
 
 
-def _only_vector_column(dataset: Any) -> str:
+def _only_vector_column(dataset: Dataset) -> str:
     found = [field.name for field in dataset.schema if pa.types.is_fixed_size_list(field.type)]
     if len(found) != 1:
         raise InvalidInputError(f"name the vector_column: the table has {len(found)} vector columns")
     return str(found[0])
 
 
-def _full_text(text: Any) -> JsonObject:
+def _full_text(text: QueryTableRequestFullTextQuery) -> JsonObject:
     if text.string_query is None:
         raise UnsupportedOperationError("structured full-text queries are not supported: send a string_query")
     asked = text.string_query

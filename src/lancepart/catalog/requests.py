@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.model.aliases import JsonMapping
@@ -14,11 +14,20 @@ if TYPE_CHECKING:
 Model = TypeVar("Model", bound="BaseModel")
 
 
-def read(model: type[Model], request: Any) -> Model:
+@runtime_checkable
+class _Keyed(Protocol):
+    """What has keys and values, such as the mappings that pylance makes of requests."""
+
+    def keys(self) -> Iterable[str]: ...
+
+    def __getitem__(self, name: str, /) -> object: ...
+
+
+def read(model: type[Model], request: object) -> Model:
     """A request as its model; of a mapping, the keys that the model knows are taken, and others may be missing."""
     if isinstance(request, model):
         return request
-    if not isinstance(request, Mapping) and not hasattr(request, "keys"):
+    if not isinstance(request, _Keyed):
         raise InvalidInputError(f"a {model.__name__} was expected, not {type(request).__name__}")
     given = {name: request[name] for name in request.keys()}  # noqa: SIM118
     try:

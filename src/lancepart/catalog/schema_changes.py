@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lance_namespace import (
     AlterTableAddColumnsRequest,
@@ -27,8 +27,13 @@ from lancepart.errors import (
 from lancepart.model.aliases import JsonObject
 from lancepart.model.schema import type_from_json
 
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
 
-def add(catalog: Catalog, namespace: Any, request: AlterTableAddColumnsRequest) -> AlterTableAddColumnsResponse:
+
+def add(
+    catalog: Catalog, namespace: LanceNamespace, request: AlterTableAddColumnsRequest
+) -> AlterTableAddColumnsResponse:
     """Add columns, each computed by an SQL expression over the rows there are."""
     expressions: dict[str, str] = {}
     for entry in request.new_columns:
@@ -43,7 +48,9 @@ def add(catalog: Catalog, namespace: Any, request: AlterTableAddColumnsRequest) 
         return AlterTableAddColumnsResponse(version=dataset.version)
 
 
-def alter(catalog: Catalog, namespace: Any, request: AlterTableAlterColumnsRequest) -> AlterTableAlterColumnsResponse:
+def alter(
+    catalog: Catalog, namespace: LanceNamespace, request: AlterTableAlterColumnsRequest
+) -> AlterTableAlterColumnsResponse:
     """Rename columns, change their types or whether they may be null."""
     changes: list[JsonObject] = []
     for entry in request.alterations:
@@ -59,11 +66,13 @@ def alter(catalog: Catalog, namespace: Any, request: AlterTableAlterColumnsReque
         changes.append(change)
     with changing(catalog, namespace, request, "alter columns of") as (dataset, located):
         require_columns(dataset, located, [change["path"] for change in changes])
-        dataset.alter_columns(*changes)
+        dataset.alter_columns(*changes)  # type: ignore[arg-type]
         return AlterTableAlterColumnsResponse(version=dataset.version)
 
 
-def drop(catalog: Catalog, namespace: Any, request: AlterTableDropColumnsRequest) -> AlterTableDropColumnsResponse:
+def drop(
+    catalog: Catalog, namespace: LanceNamespace, request: AlterTableDropColumnsRequest
+) -> AlterTableDropColumnsResponse:
     """Remove columns."""
     with changing(catalog, namespace, request, "drop columns of") as (dataset, located):
         require_columns(dataset, located, list(request.columns))
@@ -72,7 +81,7 @@ def drop(catalog: Catalog, namespace: Any, request: AlterTableDropColumnsRequest
 
 
 def update_schema_metadata(
-    catalog: Catalog, namespace: Any, request: UpdateTableSchemaMetadataRequest
+    catalog: Catalog, namespace: LanceNamespace, request: UpdateTableSchemaMetadataRequest
 ) -> UpdateTableSchemaMetadataResponse:
     """Set entries of the schema's metadata."""
     with changing(catalog, namespace, request, "set schema metadata of") as (dataset, _):
@@ -80,7 +89,7 @@ def update_schema_metadata(
 
 
 def update_field_metadata(
-    catalog: Catalog, namespace: Any, request: UpdateFieldMetadataRequest
+    catalog: Catalog, namespace: LanceNamespace, request: UpdateFieldMetadataRequest
 ) -> UpdateFieldMetadataResponse:
     """Set entries of fields' metadata; a value of ``None`` removes one."""
     with changing(catalog, namespace, request, "set field metadata of") as (dataset, located):
@@ -89,6 +98,7 @@ def update_field_metadata(
         for update in request.updates:
             dataset.update_field_metadata({update.path: dict(update.metadata)}, replace=bool(update.replace))
         for update in request.updates:
-            kept = field_at(dataset.schema, update.path).metadata or {}
+            field = field_at(dataset.schema, update.path)
+            kept = {} if field is None else field.metadata or {}
             fields[update.path] = {key.decode(): value.decode() for key, value in kept.items()}
         return UpdateFieldMetadataResponse(version=dataset.version, fields=fields)

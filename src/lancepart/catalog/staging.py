@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import unquote, urlparse
 
+from lance_namespace import CreateTableVersionEntry, CreateTableVersionRequest
 from lance_namespace_urllib3_client.models import TableVersion
 
 from lancepart.catalog.context import Catalog, shown
@@ -68,7 +68,7 @@ class Staged:
         )
 
 
-def read(catalog: Catalog, table: Located, request: Any) -> Staged:
+def read(catalog: Catalog, table: Located, request: CreateTableVersionRequest | CreateTableVersionEntry) -> Staged:
     """What a request stages, checked: it must lie in the table's own ``_versions``, and be there."""
     if request.version is None or request.version < 1:
         raise InvalidInputError(f"version {request.version} of table {shown(table.path)}: versions start at 1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lance_namespace import (
     DescribeTableRequest,
@@ -32,11 +32,15 @@ from lancepart.errors import (
 from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.ids import check_path, object_id
 from lancepart.model.schema import schema_to_json
-from lancepart.storage.dataset import open_dataset, open_managed, table_metadata
+from lancepart.storage.dataset import Dataset, open_dataset, open_managed, table_metadata
 from lancepart.storage.manifest_rows import TABLE, TABLE_VERSION, Row
 from lancepart.storage.refs import branch_location
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import MissingError
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
+
 
 _STRONG, _WEAK = "strong", "weak"
 
@@ -129,7 +133,9 @@ def locate(catalog: Catalog, request_id: Sequence[str] | None) -> Located:
     return require(catalog, catalog.snapshot(), check_path(request_id, what="table"))
 
 
-def open_table(catalog: Catalog, namespace: Any, located: Located, version: int | str | None = None) -> Any:
+def open_table(
+    catalog: Catalog, namespace: LanceNamespace, located: Located, version: int | str | None = None
+) -> Dataset:
     """Open a table, through its namespace if that keeps the versions; errors say what is missing."""
     try:
         if located.managed:
@@ -146,7 +152,7 @@ def open_table(catalog: Catalog, namespace: Any, located: Located, version: int 
     raise TableVersionNotFoundError(f"table {shown(located.path)} has no version {version}")
 
 
-def _open_leaf(catalog: Catalog, located: Located, number: int | None) -> Any:
+def _open_leaf(catalog: Catalog, located: Located, number: int | None) -> Dataset:
     """Open what a leaf's partitioned table has published of it, now or under a number."""
     assert located.row is not None
     snapshot = catalog.snapshot()
@@ -229,7 +235,7 @@ def list_all_tables(catalog: Catalog, request: ListTablesRequest) -> ListTablesR
     return ListTablesResponse.model_construct(tables=chosen, page_token=token)
 
 
-def exists(catalog: Catalog, namespace: Any, request: TableExistsRequest) -> TableExistsResponse:
+def exists(catalog: Catalog, namespace: LanceNamespace, request: TableExistsRequest) -> TableExistsResponse:
     """Return if the table (at the version, if one is given) exists, raise if it does not."""
     located = locate(catalog, request.id)
     if request.version is not None:
@@ -237,7 +243,7 @@ def exists(catalog: Catalog, namespace: Any, request: TableExistsRequest) -> Tab
     return TableExistsResponse()
 
 
-def describe(catalog: Catalog, namespace: Any, request: DescribeTableRequest) -> DescribeTableResponse:
+def describe(catalog: Catalog, namespace: LanceNamespace, request: DescribeTableRequest) -> DescribeTableResponse:
     """Where a table is and, as far as asked, what it is; opening it costs more, so that is done only if needed."""
     requests.refuse_branch(request.branch)
     if request.tag is not None and request.version is not None:
@@ -268,7 +274,7 @@ def describe(catalog: Catalog, namespace: Any, request: DescribeTableRequest) ->
     return DescribeTableResponse(**answer)
 
 
-def _details(dataset: Any, located: Located) -> JsonMapping:
+def _details(dataset: Dataset, located: Located) -> JsonMapping:
     fragments = dataset.get_fragments()
     deleted = sum(fragment.num_deletions for fragment in fragments)
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lance_namespace import (
     CreateTableTagRequest,
@@ -21,10 +21,16 @@ from lance_namespace_urllib3_client.models import TagContents
 from lancepart.catalog import requests
 from lancepart.catalog.context import Catalog, shown
 from lancepart.catalog.data import changing, opened
+from lancepart.catalog.tables import Located
 from lancepart.errors import TableTagAlreadyExistsError, TableTagNotFoundError, TableVersionNotFoundError
+from lancepart.model.aliases import JsonMapping
+from lancepart.storage.dataset import Dataset
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
 
 
-def list_all(catalog: Catalog, namespace: Any, request: ListTableTagsRequest) -> ListTableTagsResponse:
+def list_all(catalog: Catalog, namespace: LanceNamespace, request: ListTableTagsRequest) -> ListTableTagsResponse:
     """The tags of a table."""
     with opened(catalog, namespace, request, "list tags of") as (dataset, _):
         found = dataset.tags.list()
@@ -33,11 +39,13 @@ def list_all(catalog: Catalog, namespace: Any, request: ListTableTagsRequest) ->
         return ListTableTagsResponse(tags=tags, page_token=token)
 
 
-def _tag(entry: Any) -> TagContents:
+def _tag(entry: JsonMapping) -> TagContents:
     return TagContents(version=entry["version"], manifestSize=entry["manifest_size"], branch=entry.get("branch"))
 
 
-def version(catalog: Catalog, namespace: Any, request: GetTableTagVersionRequest) -> GetTableTagVersionResponse:
+def version(
+    catalog: Catalog, namespace: LanceNamespace, request: GetTableTagVersionRequest
+) -> GetTableTagVersionResponse:
     """The version that a tag stands for."""
     with opened(catalog, namespace, request, "read a tag of") as (dataset, located):
         found = dataset.tags.list().get(request.tag)
@@ -46,7 +54,7 @@ def version(catalog: Catalog, namespace: Any, request: GetTableTagVersionRequest
         return GetTableTagVersionResponse(version=found["version"])
 
 
-def create(catalog: Catalog, namespace: Any, request: CreateTableTagRequest) -> CreateTableTagResponse:
+def create(catalog: Catalog, namespace: LanceNamespace, request: CreateTableTagRequest) -> CreateTableTagResponse:
     """Name a version."""
     with changing(catalog, namespace, request, "tag") as (dataset, located):
         if request.tag in dataset.tags.list():
@@ -56,7 +64,7 @@ def create(catalog: Catalog, namespace: Any, request: CreateTableTagRequest) -> 
         return CreateTableTagResponse()
 
 
-def update(catalog: Catalog, namespace: Any, request: UpdateTableTagRequest) -> UpdateTableTagResponse:
+def update(catalog: Catalog, namespace: LanceNamespace, request: UpdateTableTagRequest) -> UpdateTableTagResponse:
     """Let a tag stand for another version."""
     with changing(catalog, namespace, request, "move a tag of") as (dataset, located):
         if request.tag not in dataset.tags.list():
@@ -66,7 +74,7 @@ def update(catalog: Catalog, namespace: Any, request: UpdateTableTagRequest) -> 
         return UpdateTableTagResponse()
 
 
-def delete(catalog: Catalog, namespace: Any, request: DeleteTableTagRequest) -> DeleteTableTagResponse:
+def delete(catalog: Catalog, namespace: LanceNamespace, request: DeleteTableTagRequest) -> DeleteTableTagResponse:
     """Remove a tag; the version stays."""
     with changing(catalog, namespace, request, "delete a tag of") as (dataset, located):
         if request.tag not in dataset.tags.list():
@@ -75,6 +83,6 @@ def delete(catalog: Catalog, namespace: Any, request: DeleteTableTagRequest) -> 
         return DeleteTableTagResponse()
 
 
-def _require_version(dataset: Any, located: Any, version: int) -> None:
+def _require_version(dataset: Dataset, located: Located, version: int) -> None:
     if not any(entry["version"] == version for entry in dataset.versions()):
         raise TableVersionNotFoundError(f"table {shown(located.path)} has no version {version}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from lance_namespace import (
     BatchCreateTableVersionsRequest,
@@ -34,6 +34,9 @@ from lancepart.errors import (
 from lancepart.model.ids import check_path
 from lancepart.storage.manifest_rows import TABLE_VERSION, Change, Row
 from lancepart.storage.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_namespace import LanceNamespace
 
 
 def create(catalog: Catalog, request: CreateTableVersionRequest) -> CreateTableVersionResponse:
@@ -142,7 +145,9 @@ def list_versions(catalog: Catalog, request: ListTableVersionsRequest) -> ListTa
     return ListTableVersionsResponse(versions=timeline.versions(chosen), page_token=token)
 
 
-def describe(catalog: Catalog, namespace: Any, request: DescribeTableVersionRequest) -> DescribeTableVersionResponse:
+def describe(
+    catalog: Catalog, namespace: LanceNamespace, request: DescribeTableVersionRequest
+) -> DescribeTableVersionResponse:
     """One version of a table, the latest if none is named; a staged one is finished first."""
     requests.refuse_branch(request.branch)
     timeline = Timeline.of(catalog, check_path(request.id, what="table"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import lance
 import pyarrow as pa
@@ -15,6 +15,13 @@ from lancepart.storage.files import Files
 from lancepart.storage.root import Root
 from lancepart.storage.translate import ConflictError, ExistsError, MissingError, storage_errors
 
+if TYPE_CHECKING:
+    from lance.lance.indices import IndexDescription as IndexDescription  # noqa: PLC0414
+    from lance_namespace import LanceNamespace
+
+Dataset: TypeAlias = lance.LanceDataset
+"""A single Lance table, open at one version."""
+
 
 def open_dataset(root: Root, location: str, version: int | str | None = None) -> lance.LanceDataset:
     """Open the table at a location, at a version or tag if given; MissingError if there is none."""
@@ -23,7 +30,7 @@ def open_dataset(root: Root, location: str, version: int | str | None = None) ->
 
 
 def open_managed(
-    root: Root, namespace: Any, path: Sequence[str], version: int | str | None = None
+    root: Root, namespace: LanceNamespace, path: Sequence[str], version: int | str | None = None
 ) -> lance.LanceDataset:
     """Open a table whose versions the namespace keeps."""
     with storage_errors(f"open the table {'$'.join(path)!r}", root):
@@ -38,7 +45,7 @@ def create_dataset(
     data: pa.RecordBatchReader | pa.Table,
     *,
     uri: str | None = None,
-    namespace: Any = None,
+    namespace: LanceNamespace | None = None,
     path: Sequence[str] | None = None,
 ) -> lance.LanceDataset:
     """Write a new table, with a namespace as keeper of its versions if one is given; ExistsError if there is one.
@@ -100,7 +107,7 @@ def overwrite_dataset(root: Root, location: str, data: pa.RecordBatchReader) -> 
 
 
 def overwrite_managed(
-    root: Root, namespace: Any, path: Sequence[str], data: pa.RecordBatchReader
+    root: Root, namespace: LanceNamespace, path: Sequence[str], data: pa.RecordBatchReader
 ) -> lance.LanceDataset:
     """Write new data over a table whose versions the namespace keeps."""
     with storage_errors(f"write the table {'$'.join(path)!r}", root):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -17,6 +16,7 @@ from lancepart.commit import upserts, verbs
 from lancepart.commit.floors import CollectedError
 from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.commit.leaf_changes import LeafChanges, StaleReadError
+from lancepart.commit.lookup import Partition
 from lancepart.commit.transaction import Transaction
 from lancepart.commit.write_job import (
     APPEND,
@@ -120,7 +120,7 @@ def _chunks(job: WriteJob, transaction: Transaction, data: RowSource) -> Iterato
         yield upserts.completed(rows, matches, job.on)
 
 
-def _staged(job: WriteJob, work: LeafChanges, rows: pa.Table, part: Any) -> StagedPartition:
+def _staged(job: WriteJob, work: LeafChanges, rows: pa.Table, part: Partition) -> StagedPartition:
     """Write rows for a partition; for one that they replace and that can't be opened, as if it were new."""
     try:
         staged = work.stage([rows])

@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancepart.commit import upserts
@@ -34,6 +36,9 @@ from lancepart.write.conform import batches
 from lancepart.write.route import PartitionRows, route
 
 _THREADS = 8
+
+Item = TypeVar("Item")
+Done = TypeVar("Done")
 
 
 class HiveWrite:
@@ -66,7 +71,7 @@ class HiveWrite:
         parts = [_merged(same) for same in gathered.values()]
         self.leaves.register(parts, self._over(parts, self.leaves.replace))
 
-    def _replace(self, chunks: Sequence[Any], predicate: Predicate, where: str) -> None:
+    def _replace(self, chunks: Sequence[pa.Table], predicate: Predicate, where: str) -> None:
         for chunk in chunks:
             kept = sum(matching_rows(batch, predicate).num_rows for batch in chunk.to_batches())
             if kept != chunk.num_rows:
@@ -121,7 +126,7 @@ class HiveWrite:
         self._add(self._routed(upserts.completed(rows, matches, on)))
         self._remove(matches.addresses)
 
-    def _as_in_paths(self, rows: Any) -> Any:
+    def _as_in_paths(self, rows: pa.Table) -> pa.Table:
         """Rows with the floats of columns that paths hold as they are read back: with one zero."""
         in_path = path_ids(self.metadata)
         for at, field in enumerate(self.metadata.schema):
@@ -146,20 +151,20 @@ class HiveWrite:
     def _add(self, parts: Sequence[PartitionRows]) -> None:
         self.leaves.register(parts, self._over(parts, self.leaves.add))
 
-    def _matching(self, predicate: Predicate) -> list[tuple[Leaf, Any]]:
+    def _matching(self, predicate: Predicate) -> list[tuple[Leaf, npt.NDArray[np.uint64]]]:
         planned = self._plan(predicate)
         found = self._over(planned, lambda item: reading.matching_addresses(self._task(item, predicate, ())))
         return list(zip(planned, found, strict=True))
 
-    def _remove(self, doomed: Sequence[tuple[Leaf, Any]]) -> None:
-        def remove(pair: tuple[Leaf, Any]) -> None:
+    def _remove(self, doomed: Sequence[tuple[Leaf, npt.NDArray[np.uint64]]]) -> None:
+        def remove(pair: tuple[Leaf, npt.NDArray[np.uint64]]) -> None:
             leaf, addresses = pair
             leaf_data.delete_rows(self.manifest.root, leaf.location, leaf_data.split_addresses(addresses), base=None)
             self.leaves.changed.append(leaf.object_id)
 
         self._over([pair for pair in doomed if len(pair[1])], remove)
 
-    def _over(self, items: Sequence[Any], action: Callable[[Any], Any]) -> list[Any]:
+    def _over(self, items: Sequence[Item], action: Callable[[Item], Done]) -> list[Done]:
         if len(items) < 2:
             return [action(item) for item in items]
         with ThreadPoolExecutor(_THREADS) as pool:

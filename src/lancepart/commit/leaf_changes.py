@@ -20,7 +20,7 @@ from lancepart.layout.leaves import Leaf
 from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import TableMetadata
 from lancepart.storage import leaf_data
-from lancepart.storage.leaf_data import Difference, Fragments, LeafShape
+from lancepart.storage.leaf_data import Difference, Fragment, Fragments, LeafShape, NativeIds
 from lancepart.storage.root import Root
 from lancepart.storage.translate import UnreadableError
 
@@ -38,7 +38,7 @@ class Staged:
 
     fragments: Fragments
     schema: pa.Schema
-    ids: tuple[Any, ...]
+    ids: tuple[NativeIds, ...]
     source: int | None
     base: int | None
     moved: tuple[tuple[int, int], ...] = ()
@@ -63,7 +63,7 @@ class LeafChanges:
     object_id: str
     spec_id: int
     key: tuple[str, ...]
-    values: tuple[Any, ...]
+    values: tuple[pa.Scalar, ...]
     location: str
     leaf: Leaf | None
     head: int | None
@@ -72,8 +72,8 @@ class LeafChanges:
     replaced: bool = False
     added: int = 0
     deleted: int = 0
-    pending: tuple[Any, ...] = ()
-    ids: tuple[Any, ...] = ()
+    pending: tuple[Fragment, ...] = ()
+    ids: tuple[NativeIds, ...] = ()
     schema: pa.Schema = None
     keys: tuple[tuple[tuple[str, ...], KeyIndex], ...] = ()
     moved: tuple[tuple[int, int], ...] = ()
@@ -120,7 +120,8 @@ class LeafChanges:
 
     def stage(self, rows: list[pa.Table]) -> Staged | None:
         """Write rows into the leaf's directory, part of no version yet."""
-        fragments, schema, ids = None, None, ()
+        fragments, schema = None, None
+        ids: tuple[NativeIds, ...] = ()
         base, source = self._base, self._base
         if self.head is None and self.is_new:
             for table in rows:
@@ -150,7 +151,7 @@ class LeafChanges:
             sum(each.fragments.rows for each in staged), sum(each.fragments.bytes for each in staged), len(items)
         )
 
-    def _add_to_leaf(self, first: Staged, items: tuple[Any, ...], *, alike: bool) -> None:
+    def _add_to_leaf(self, first: Staged, items: tuple[Fragment, ...], *, alike: bool) -> None:
         """Append fragments to the leaf as the transaction has it, which they must have the columns of."""
         base, shape = first.base, LeafShape(schema=first.schema, ids=first.ids)
         if first.source == self._base:
@@ -163,7 +164,7 @@ class LeafChanges:
         self.ids, self.schema = shape.ids, shape.schema
         self.head = leaf_data.append(self.root, self.location, items, base=base)
 
-    def read_staged(self, location: str, staged: Staged) -> Any:
+    def read_staged(self, location: str, staged: Staged) -> pa.Table:
         """Rows that were written for another leaf's directory, in the table's columns."""
         handle = leaf_data.as_dataset(self.root, location, staged.schema, staged.fragments.items, base=staged.base)
         return _in_table_columns(handle, self.metadata)
@@ -304,7 +305,7 @@ class LeafChanges:
         added = {file.path for item in ours.added for file in item.files}
         return files == added and all(item.deletion_file is None for item in ours.added)
 
-    def _add_again(self, again: bool, mine: Any) -> None:
+    def _add_again(self, again: bool, mine: pa.Table | None) -> None:
         """Add the transaction's rows to a newer version: the same fragments, if its columns are still the same."""
         if again and self.pending:
             base, shape = self._prepared()
@@ -344,12 +345,12 @@ class LeafChanges:
             if index.contains(rows.select(list(on))).any():
                 self._conflict("got rows from another writer with keys that this one upserts too")
 
-    def _all_of(self, number: int) -> Any:
+    def _all_of(self, number: int) -> npt.NDArray[np.int64]:
         assert self.leaf is not None
         handle = leaf_data.open_leaf(self.root, self.location, self.leaf.read_version)
         return leaf_data.live_offsets(handle, number)
 
-    def _own_rows(self, ours: Difference) -> Any:
+    def _own_rows(self, ours: Difference) -> pa.Table | None:
         """The rows that the transaction added, read back in the table's columns."""
         if not ours.added:
             return None
@@ -366,7 +367,7 @@ class LeafChanges:
         raise kind(f"partition {self.object_id!r} {what}", partitions=(self.object_id,))
 
 
-def _text(value: Any) -> str | None:
+def _text(value: pa.Scalar) -> str | None:
     return None if value.as_py() is None else str(value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from lancepart.storage.leaf_data import Fragments, LeafShape
 from lancepart.storage.root import Root
 
 
-def stage_new_rows(root: Root, metadata: TableMetadata, location: str, rows: pa.Table) -> tuple[Any, Fragments]:
+def stage_new_rows(root: Root, metadata: TableMetadata, location: str, rows: pa.Table) -> tuple[pa.Schema, Fragments]:
     """Write rows for a leaf that does not exist yet; the schema that it gets, and what was written."""
     schema = leaf_schema(metadata.schema)
     fitted = rows.rename_columns(schema.names).cast(schema)
@@ -72,7 +73,7 @@ def _rewritten(
     matching = Matching.of(shape, metadata, location)
     schema = leaf_schema(metadata.schema)
 
-    def batches() -> Any:
+    def batches() -> Iterator[pa.RecordBatch]:
         for batch in handle.to_batches(**AS_BYTES):
             shown = to_table_columns(batch, metadata.schema, matching)
             yield pa.RecordBatch.from_arrays(shown.columns, schema=schema)

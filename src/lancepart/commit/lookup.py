@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -29,6 +29,18 @@ Key = tuple[str, ...]
 _MOST_LISTED = 200
 
 
+class Partition(Protocol):
+    """Partition values of the current spec: as keys that compare, and as Arrow scalars."""
+
+    @property
+    def key(self) -> Key:
+        """One text a field."""
+
+    @property
+    def values(self) -> tuple[pa.Scalar, ...]:
+        """One scalar a field."""
+
+
 def identifier(metadata: TableMetadata, key: Key) -> str:
     """The id that a new leaf with these values gets."""
     spec = metadata.spec
@@ -37,7 +49,7 @@ def identifier(metadata: TableMetadata, key: Key) -> str:
 
 
 def identifiers(
-    manifest: Manifest, snapshot: Snapshot, metadata: TableMetadata, parts: Sequence[Any]
+    manifest: Manifest, snapshot: Snapshot, metadata: TableMetadata, parts: Sequence[Partition]
 ) -> dict[Key, str]:
     """The ids that new leaves with some values get, by their keys.
 
@@ -61,7 +73,7 @@ def salted(manifest: Manifest, metadata: TableMetadata) -> TableMetadata:
 
 
 def _namespaces(
-    snapshot: Snapshot, spec: PartitionSpec, wanted: Sequence[tuple[Key, tuple[Any, ...]]]
+    snapshot: Snapshot, spec: PartitionSpec, wanted: Sequence[tuple[Key, tuple[pa.Scalar, ...]]]
 ) -> dict[Key, str]:
     """The namespaces of a spec by the values that they stand for, outermost first; the first of two that are alike."""
     names = [partition_column(field.field_id) for field in spec.fields]
@@ -90,7 +102,7 @@ def _beneath_known(derived: str, key: Key, known: Mapping[Key, str]) -> str:
 
 
 def existing(
-    snapshot: Snapshot, metadata: TableMetadata, wanted: Sequence[tuple[PartitionSpec, Key, tuple[Any, ...]]]
+    snapshot: Snapshot, metadata: TableMetadata, wanted: Sequence[tuple[PartitionSpec, Key, tuple[pa.Scalar, ...]]]
 ) -> dict[tuple[int, Key], Leaf]:
     """The leaves that exist for some partition values, whoever named them."""
     found: dict[tuple[int, Key], Leaf] = {}
@@ -128,7 +140,7 @@ def measured(root: Root, leaf: Leaf) -> Stats:
     return Stats(rows=count, bytes=size, fragments=fragments)
 
 
-def _listed(spec: PartitionSpec, wanted: Sequence[tuple[tuple[str, ...], tuple[Any, ...]]]) -> str | None:
+def _listed(spec: PartitionSpec, wanted: Sequence[tuple[tuple[str, ...], tuple[pa.Scalar, ...]]]) -> str | None:
     """A filter that leaves in the leaves with some partition values, as far as they can be listed."""
     tests = []
     for index, one in enumerate(spec.fields):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from lancepart.commit import lookup, manifest_changes, upserts, verbs, writers
 from lancepart.commit.floors import CollectedError, Floor, collected, refuse_collected
@@ -44,6 +44,9 @@ from lancepart.write.elsewhere import is_spark, spark_frames
 SNAPSHOT, SERIALIZABLE = "snapshot", "serializable"
 THREADS = 8
 _MOST_LISTED = 200
+
+Item = TypeVar("Item")
+Done = TypeVar("Done")
 
 
 @dataclass
@@ -219,7 +222,7 @@ class Transaction:
         other = Not(operand=Is(operand=predicate, outcome=True))
         return {leaf.object_id for leaf in planner.plan(self.snapshot, self.metadata, other).leaves}
 
-    def over(self, items: Sequence[Any], action: Callable[[Any], Any]) -> list[Any]:
+    def over(self, items: Sequence[Item], action: Callable[[Item], Done]) -> list[Done]:
         """Do something for each item, on threads."""
         if len(items) < 2:
             return [action(item) for item in items]
@@ -245,7 +248,7 @@ class Transaction:
             )
         return self.works[item.object_id]
 
-    def work_for(self, parts: Sequence[Any]) -> list[LeafChanges]:
+    def work_for(self, parts: Sequence[lookup.Partition]) -> list[LeafChanges]:
         """The transaction's own state of the partitions of some rows, those that do not exist among them."""
         if not self.weak and not self.entered and writers.is_long(self.began):
             writers.enter(self.manifest, self.signature, self._began, self.began)
@@ -266,7 +269,7 @@ class Transaction:
             works.append(self.works[identifier])
         return works
 
-    def _new_work(self, identifier: str, part: Any) -> LeafChanges:
+    def _new_work(self, identifier: str, part: lookup.Partition) -> LeafChanges:
         return LeafChanges(
             root=self.manifest.root,
             metadata=self.metadata,
@@ -356,14 +359,14 @@ class Transaction:
                 raise
             raise CollectedError(collected(work.object_id), partitions=(work.object_id,)) from None
 
-    def _current(self, snapshot: Snapshot, changed: list[LeafChanges]) -> dict[Any, Leaf]:
+    def _current(self, snapshot: Snapshot, changed: list[LeafChanges]) -> dict[str | tuple[int, tuple[str, ...]], Leaf]:
         """The leaves as they are published now, by id and by values."""
         if snapshot.version == self.snapshot.version:
             return {work.object_id: work.leaf for work in changed if work.leaf is not None}
         new = [(self.spec, work.key, work.values) for work in changed if work.is_new and work.leaf is None]
         by_values = lookup.existing(snapshot, self.metadata, new)
         old = [work for work in changed if work.leaf is not None]
-        found: dict[Any, Leaf] = dict(by_values)
+        found: dict[str | tuple[int, tuple[str, ...]], Leaf] = {**by_values}
         for spec in self.metadata.specs:
             ids = [work.object_id for work in old if work.spec_id == spec.id]
             if ids:
@@ -397,7 +400,7 @@ class Transaction:
             raise UnsupportedOperationError("a transaction needs a table with transactions='strong'")
         return self
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is None and not self.closed:
             self.commit()
         self.closed = True

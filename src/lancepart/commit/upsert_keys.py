@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ import pyarrow.compute as pc
 
 from lancepart.errors import InvalidInputError
 from lancepart.model.values import decoded, logical_type
+
+Level: TypeAlias = tuple[pa.Array, npt.NDArray[np.int64]]
+"""The distinct values of one column, and the pairs with the columns before it that occur."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,13 +27,13 @@ class KeyIndex:
     places in the data that the last numbers stand for.
     """
 
-    levels: tuple[tuple[Any, Any], ...]
-    rows: Any
+    levels: tuple[Level, ...]
+    rows: npt.NDArray[np.int64]
 
     @classmethod
     def of(cls, keys: pa.Table) -> KeyIndex:
         """Index the keys of some rows, which must not repeat."""
-        levels: list[tuple[Any, Any]] = []
+        levels: list[Level] = []
         codes = np.zeros(keys.num_rows, dtype=np.int64)
         whole = np.ones(keys.num_rows, dtype=bool)
         for column in _columns(keys):
@@ -45,9 +48,10 @@ class KeyIndex:
         rows[codes[whole]] = np.flatnonzero(whole)
         return cls(levels=tuple(levels), rows=rows)
 
-    def contains(self, keys: Any) -> Any:
+    def contains(self, keys: pa.Table) -> npt.NDArray[np.bool_]:
         """Which rows of a table have one of the keys."""
-        return self.find(keys) >= 0
+        found: npt.NDArray[np.bool_] = self.find(keys) >= 0
+        return found
 
     def find(self, keys: pa.Table) -> npt.NDArray[np.int64]:
         """Where in the data the keys of a table's rows stand; -1 for those that do not."""
@@ -95,7 +99,9 @@ def _parts(array: pa.Array) -> list[pa.Array]:
     return [array.cast(pa.float32()) if pa.types.is_float16(array.type) else array]
 
 
-def _pairs(codes: npt.NDArray[np.int64], column: pa.Array, distinct: pa.Array) -> tuple[Any, Any]:
+def _pairs(
+    codes: npt.NDArray[np.int64], column: pa.Array, distinct: pa.Array
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     positions = pc.index_in(column, distinct)
     valid = positions.is_valid().to_numpy(zero_copy_only=False) & column.is_valid().to_numpy(zero_copy_only=False)
     filled = pc.fill_null(positions, 0).to_numpy(zero_copy_only=False).astype(np.int64)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancepart.commit.upsert_keys import KeyIndex, check_types
@@ -29,9 +29,9 @@ class Matches:
     ``kept`` are columns of theirs, and ``rows`` says which row of the data each of them goes with.
     """
 
-    addresses: tuple[tuple[Leaf, Any], ...]
-    rows: Any
-    kept: Any
+    addresses: tuple[tuple[Leaf, npt.NDArray[np.uint64]], ...]
+    rows: npt.NDArray[np.int64]
+    kept: pa.Table
 
 
 def check_key(schema: pa.Schema, on: Sequence[str]) -> None:
@@ -129,7 +129,7 @@ def _refuse_ambiguous(rows: Rows, matches: Matches, on: Sequence[str]) -> None:
         )
 
 
-def _refuse_incomplete(rows: Rows, field: Any, lacking: Any, on: Sequence[str]) -> None:
+def _refuse_incomplete(rows: Rows, field: pa.Field, lacking: npt.NDArray[np.bool_], on: Sequence[str]) -> None:
     if not field.nullable and lacking.any():
         key = rows.table.slice(int(np.flatnonzero(lacking)[0]), 1).select(list(on)).to_pylist()[0]
         raise TableSchemaValidationError(

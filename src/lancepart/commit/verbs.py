@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from lancepart.errors import (
     TableSchemaValidationError,
     reraise_interrupt,
 )
+from lancepart.layout.leaves import Leaf
 from lancepart.model.aliases import RowSource
 from lancepart.model.filtering import matching_rows
 from lancepart.model.parse import parse
@@ -101,7 +102,7 @@ def clear_older(transaction: Transaction, keys: Set[tuple[str, ...]]) -> None:
             _clear_rows(transaction, item, keys)
 
 
-def _clear_rows(transaction: Transaction, item: Any, keys: Set[tuple[str, ...]]) -> None:
+def _clear_rows(transaction: Transaction, item: Leaf, keys: Set[tuple[str, ...]]) -> None:
     metadata, spec = transaction.metadata, transaction.spec
     numbers = {number for field in spec.fields for number in field.source_ids}
     columns = list(dict.fromkeys(field.name for number, field in metadata.owners.items() if number in numbers))

@@ -7,9 +7,10 @@ import uuid
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancepart.commit import verbs
@@ -60,7 +61,7 @@ class StagedPartition:
     """What one task wrote for one partition."""
 
     key: tuple[str, ...]
-    values: tuple[Any, ...]
+    values: tuple[pa.Scalar, ...]
     location: str
     staged: Staged
 
@@ -73,9 +74,9 @@ class WriteResult:
     """
 
     parts: tuple[StagedPartition, ...] = ()
-    keys: Any = None
+    keys: pa.Table | None = None
     rows: int = 0
-    gone: Mapping[int, Any] = field(default_factory=dict)
+    gone: Mapping[int, npt.NDArray[np.uint64]] = field(default_factory=dict)
 
 
 def adopt(transaction: Transaction, job: WriteJob, reports: Sequence[WriteResult]) -> None:
@@ -112,7 +113,7 @@ def adopt(transaction: Transaction, job: WriteJob, reports: Sequence[WriteResult
 
 def _remove(transaction: Transaction, reports: Sequence[WriteResult]) -> None:
     """Take rows out of the leaves that they were read from; one that two tasks name goes once."""
-    found: dict[int, list[Any]] = defaultdict(list)
+    found: dict[int, list[npt.NDArray[np.uint64]]] = defaultdict(list)
     for report in reports:
         for number, addresses in report.gone.items():
             found[number].append(addresses)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,7 +30,7 @@ _BLOB_MARK = b"lance-encoding:blob"
 _RESERVED = {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
 
 
-def leaf_schema(schema: Any) -> pa.Schema:
+def leaf_schema(schema: Iterable[pa.Field]) -> pa.Schema:
     """The schema to give a new leaf: each field carries its id under a key that Lance keeps."""
     taken: set[str] = set()
     fields = []
@@ -92,7 +93,7 @@ def converted(array: pa.Array | pa.ChunkedArray, wanted: pa.DataType) -> pa.Arra
     return pa.ExtensionArray.from_storage(wanted, storage)
 
 
-def to_table_columns(batch: pa.RecordBatch, schema: Any, matching: Matching) -> pa.RecordBatch:
+def to_table_columns(batch: pa.RecordBatch, schema: pa.Schema, matching: Matching) -> pa.RecordBatch:
     """A leaf's batch as the table shows it: renamed, widened, and NULL for columns that the leaf does not have."""
     if not len(schema):
         return batch.select([])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
 
 from lancepart.errors import InvalidInputError
 from lancepart.format.names import INDICES
@@ -15,7 +14,7 @@ TEXT_KIND = "INVERTED"
 _ALIASES = {"FTS": TEXT_KIND}
 
 
-def kind_of(name: Any) -> str:
+def kind_of(name: object) -> str:
     """A kind of index by the name that Lance builds it under."""
     if not isinstance(name, str):
         raise InvalidInputError(f"the kind of an index is {name!r}: give its name, such as 'BTREE'")

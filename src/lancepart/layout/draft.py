@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -12,6 +11,7 @@ from lancepart.format.names import READ_BRANCH, READ_TAG, READ_VERSION, TABLE
 from lancepart.layout import leaves
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import WEAK, TableMetadata
+from lancepart.model.aliases import Value
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage import refs
 from lancepart.storage.snapshot import Snapshot
@@ -31,8 +31,8 @@ def draft_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: pa.Table, metada
     return tuple(_pointed(snapshot, leaf, *what) for leaf, *what in zip(plain, *pointers, strict=True))
 
 
-def _column(rows: pa.Table, name: str) -> list[Any]:
-    found: list[Any] = rows.column(name).to_pylist() if name in rows.schema.names else [None] * rows.num_rows
+def _column(rows: pa.Table, name: str) -> list[Value]:
+    found: list[Value] = rows.column(name).to_pylist() if name in rows.schema.names else [None] * rows.num_rows
     return found
 
 

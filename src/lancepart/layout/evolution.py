@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -58,7 +57,7 @@ def drop_column(metadata: TableMetadata, name: str) -> TableMetadata:
     return metadata.changed(schema=metadata.schema.remove(index), past=_remembering(metadata, index))
 
 
-def widen_column(metadata: TableMetadata, name: str, wanted: Any) -> TableMetadata:
+def widen_column(metadata: TableMetadata, name: str, wanted: pa.DataType) -> TableMetadata:
     """The definition with a wider type for a column, and for the partition fields that hold its values."""
     if not isinstance(wanted, pa.DataType):
         raise InvalidInputError(f"widen_column takes a pyarrow.DataType, not a {type(wanted).__name__}")
@@ -123,7 +122,7 @@ def _widened(field: PartitionField, number: int | None, wanted: pa.DataType) -> 
     return field
 
 
-def _fault(name: Any) -> str:
+def _fault(name: object) -> str:
     return "not a string" if not isinstance(name, str) else "taken" if name else "empty"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from lancepart.errors import LanceNamespaceError
 from lancepart.format.names import SCHEMA
@@ -14,6 +13,7 @@ from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.schema import max_field_id, schema_from_json
 from lancepart.storage import history, leaf_data
+from lancepart.storage.leaf_data import NativeIds
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
@@ -56,7 +56,7 @@ def _of_leaf(root: Root, leaf: Leaf) -> int:
     return max([*_numbers(shape.ids), *carried], default=-1)
 
 
-def _numbers(ids: tuple[Any, ...]) -> Iterator[int]:
+def _numbers(ids: tuple[NativeIds, ...]) -> Iterator[int]:
     for _, number, children in ids:
         yield number
         yield from _numbers(children)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -32,6 +32,8 @@ _SUFFIXES = {"identity": "", "truncate": "_trunc"} | {
     name: f"_{name}" for name in ("year", "month", "day", "hour", "bucket", "hash")
 }
 _CALL = re.compile(r"\s*(\w+)\s*(?:\(\s*(\d+)?\s*\))?\s*")
+
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +86,7 @@ class HiveColumn:
         return spelled
 
     @classmethod
-    def from_json(cls, given: Any) -> HiveColumn:
+    def from_json(cls, given: object) -> HiveColumn:
         """Read such an object; the function may carry its number, and numbers may be texts."""
         if not isinstance(given, Mapping) or not isinstance(given.get("name"), str) or not given["name"]:
             raise InvalidInputError(f"a partition column is an object with a name, not {given!r}")
@@ -115,7 +117,7 @@ class HiveColumn:
             raise InvalidInputError(f"{self.function} is not defined for column {self.name!r} of type {kind}")
 
 
-def _number(name: str, spelled: Any) -> int:
+def _number(name: str, spelled: object) -> int:
     text = str(spelled).strip()
     if isinstance(spelled, bool) or not re.fullmatch(r"[+-]?\d+", text):
         raise InvalidInputError(f"partition column {name!r}: {spelled!r} is not a whole number")
@@ -134,7 +136,7 @@ def to_properties(schema: pa.Schema, columns: Sequence[HiveColumn]) -> dict[str,
     return {IS_PARTITIONED: "true", COLUMNS: listed, SCHEMA: dump_schema(plain)}
 
 
-def from_properties(properties: Mapping[str, str]) -> tuple[Any, tuple[HiveColumn, ...]]:
+def from_properties(properties: Mapping[str, str]) -> tuple[pa.Schema, tuple[HiveColumn, ...]]:
     """The schema and the partition columns; an invalid property says which and why."""
     schema = _checked(SCHEMA, properties, lambda text: assign_field_ids(_stored(parse_schema(text))))
 
@@ -153,7 +155,7 @@ def _stored(schema: pa.Schema) -> pa.Schema:
     return pa.schema([without_ids(as_stored(field)) for field in schema], metadata=schema.metadata)
 
 
-def _checked(key: str, properties: Mapping[str, str], read: Any) -> Any:
+def _checked(key: str, properties: Mapping[str, str], read: Callable[[str], Read]) -> Read:
     if key not in properties:
         raise InvalidTableStateError(f"the table has no property {key!r}")
     try:

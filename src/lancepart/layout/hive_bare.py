@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -34,7 +33,7 @@ def inferred(root: Root, paths: Sequence[Sequence[str]], location: str) -> tuple
     if len(keys) != len(pairs):
         raise InvalidTableStateError(f"leaf {'/'.join(paths[0])!r} is not named by key=value throughout")
     stored = leaf_data.shape_of(leaf_data.open_leaf(root, location, None)).schema
-    given: dict[str, tuple[str, Transform, Any]] = {}
+    given: dict[str, tuple[str, Transform, pa.DataType | None]] = {}
     extra = []
     for level, key in enumerate(keys):
         found = None if key in stored.names else _function(key, stored)
@@ -68,7 +67,7 @@ def _text(path: Sequence[str], level: int) -> str | None:
     return None if pair is None else pair[1]
 
 
-def _function(key: str, stored: Any) -> tuple[str, Transform, Any] | None:
+def _function(key: str, stored: pa.Schema) -> tuple[str, Transform, pa.DataType | None] | None:
     for suffix, kind in _UNKNOWN.items():
         name = key.removesuffix(suffix)
         if name != key and name in stored.names:

@@ -40,7 +40,7 @@ class Tree:
 
     metadata: TableMetadata
     keys: tuple[str, ...]
-    leaves: Any
+    leaves: pa.Table
 
 
 class TreeSnapshot(Snapshot):
@@ -164,7 +164,7 @@ def _values(path: str, keys: tuple[str, ...]) -> list[str | None]:
     return [known[key] for key in keys]
 
 
-def _typed(texts: list[str | None], field: PartitionField, key: str) -> tuple[Any, PartitionField]:
+def _typed(texts: list[str | None], field: PartitionField, key: str) -> tuple[pa.Array, PartitionField]:
     """A level's values in their type; a hash of another kind than ours can't be compared, and never prunes."""
     if isinstance(field.transform, Hash):
         texts = [None if text is None else text.lower() for text in texts]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -32,10 +32,14 @@ class Layout(Protocol):
     def load(self, snapshot: Snapshot) -> TableMetadata:
         """The table's definition."""
 
-    def candidates(self, snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False) -> Any:
+    def candidates(
+        self, snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False
+    ) -> pa.Table:
         """Rows of leaves with their partition values: at least those that a filter over these leaves in."""
 
-    def leaves(self, snapshot: Snapshot, spec: PartitionSpec, rows: Any, metadata: TableMetadata) -> tuple[Leaf, ...]:
+    def leaves(
+        self, snapshot: Snapshot, spec: PartitionSpec, rows: pa.Table, metadata: TableMetadata
+    ) -> tuple[Leaf, ...]:
         """Such rows as leaves, each at the version that a reader must read."""
 
     def matching(self, shape: LeafShape, metadata: TableMetadata, leaf: Leaf) -> Matching:

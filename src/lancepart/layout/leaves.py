@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,7 +45,7 @@ class Leaf:
     read_version: int | None = None
     number: int = 0
     stats: Stats | None = None
-    constants: tuple[tuple[int, Any], ...] = ()
+    constants: tuple[tuple[int, pa.Scalar], ...] = ()
     branch: str | None = None
 
 

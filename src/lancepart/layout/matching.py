@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from typing import Any
 
 import pyarrow as pa
 
@@ -24,8 +23,8 @@ class Matching:
     """Which of a leaf's columns stand for which of the table's, by the table's field ids; and what its path holds."""
 
     names: dict[int, str]
-    types: dict[int, Any]
-    constants: dict[int, Any] = dataclass_field(default_factory=dict)
+    types: dict[int, pa.DataType]
+    constants: dict[int, pa.Scalar | None] = dataclass_field(default_factory=dict)
 
     @classmethod
     def of(cls, shape: LeafShape, metadata: TableMetadata, leaf: str) -> Matching:
@@ -138,7 +137,7 @@ class _Foreign:
         self,
         metadata: TableMetadata,
         taken: Mapping[int, pa.Field],
-        unkeyed: Sequence[tuple[Any, int]],
+        unkeyed: Sequence[tuple[pa.Field, int]],
         *,
         native: bool,
         leaf: str,
@@ -169,7 +168,7 @@ class _Foreign:
     def _named(self, field: pa.Field) -> Iterable[int]:
         return self.ids.get(field.name, ())
 
-    def _by_name(self, rest: Sequence[tuple[Any, int]], left: Iterable[int]) -> tuple[dict[int, str], list[str]]:
+    def _by_name(self, rest: Sequence[tuple[pa.Field, int]], left: Iterable[int]) -> tuple[dict[int, str], list[str]]:
         """Columns by their names, and the names that no column of the table ever had."""
         found: dict[int, str] = {}
         unknown = []

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from typing import Any
+from functools import cached_property, lru_cache, partial
+from typing import TypeVar
 
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, InvalidTableStateError, TableNotFoundError, UnsupportedOperationError
 from lancepart.format.names import CHANGE, FORMAT, LAST_FIELD, MODE, ORIGIN, PAST_NAMES, SALT, SCHEMA, SPEC_PREFIX
 from lancepart.model import draft
+from lancepart.model.aliases import Value
 from lancepart.model.schema import (
     FIELD_ID,
     dumps,
@@ -35,6 +36,8 @@ FOREIGN = "foreign"
 MANIFEST, DRAFT, HIVE = "manifest", "draft", "hive"
 
 _SPEC_KEY = re.compile(rf"^{SPEC_PREFIX}(\d+)$")
+
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +102,7 @@ class TableMetadata:
             **({ORIGIN: FOREIGN} if self.foreign else {}),
         }
 
-    def changed(self, **values: Any) -> TableMetadata:
+    def changed(self, **values: Value) -> TableMetadata:
         """The definition after a change, counted."""
         return replace(self, change=self.change + 1, **values)
 
@@ -135,7 +138,7 @@ def _read(entries: tuple[tuple[str, str], ...], has_read_version: bool, root: st
     if layout == DRAFT:
         specs = tuple(_with_transforms(spec, schema) for spec in specs)
     for spec in specs:
-        _checked(f"{SPEC_PREFIX}{spec.id}", lambda spec=spec: check_stored(spec, schema))
+        _checked(f"{SPEC_PREFIX}{spec.id}", partial(check_stored, spec, schema))
     _refuse_reused(specs)
     foreign = FORMAT not in properties or properties.get(ORIGIN) == FOREIGN
     specs = tuple(trusted(spec, schema, foreign=foreign) for spec in specs)
@@ -215,7 +218,7 @@ def _specs(properties: Mapping[str, str]) -> tuple[PartitionSpec, ...]:
         if match := _SPEC_KEY.match(key):
             number = int(match.group(1))
             read = draft.spec_from_array if draft.is_array(text) else _spec_from_object
-            spec = _checked(key, lambda text=text, number=number, read=read: read(number, text))
+            spec = _checked(key, partial(read, number, text))
             if spec.id != number:
                 raise InvalidTableStateError(f"{key} holds a spec with id {spec.id}")
             found[spec.id] = spec
@@ -235,7 +238,7 @@ def _with_transforms(spec: PartitionSpec, schema: pa.Schema) -> PartitionSpec:
     return replace(spec, fields=tuple(fields))
 
 
-def _checked(key: str, read: Any) -> Any:
+def _checked(key: str, read: Callable[[], Read]) -> Read:
     try:
         return read()
     except InvalidTableStateError as error:
@@ -275,7 +278,7 @@ def as_stored(field: pa.Field) -> pa.Field:
     return field.with_type(map_children(field.type, as_stored))
 
 
-def map_children(arrow_type: pa.DataType, change: Any) -> pa.DataType:
+def map_children(arrow_type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
     """A type with each of its nested fields changed."""
     if pa.types.is_struct(arrow_type):
         return pa.struct([change(arrow_type.field(i)) for i in range(arrow_type.num_fields)])

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 import pyarrow as pa
 
+Rows = TypeVar("Rows")
 _WIDE, _PLAIN = 16, 8
 
 
-def aligned(data: Any) -> Any:
+def aligned(data: Rows) -> Rows:
     """Rows for Lance: columns whose buffers lie where Arrow allows and Rust does not are copied, all others are not.
 
     Arrow's IPC format, which Spark sends and which files are memory-mapped in, promises 8 bytes; decimals need 16.
     """
     if isinstance(data, pa.RecordBatchReader):
-        return pa.RecordBatchReader.from_batches(data.schema, (aligned(batch) for batch in data))
+        reader: Rows = pa.RecordBatchReader.from_batches(data.schema, (aligned(batch) for batch in data))
+        return reader
     if not isinstance(data, pa.RecordBatch | pa.Table):
         return data
     columns = data.columns
     moved = [_moved(column) for column in columns]
-    return data if _are_same(moved, columns) else type(data).from_arrays(moved, schema=data.schema)
+    copied: Rows = data if _are_same(moved, columns) else type(data).from_arrays(moved, schema=data.schema)
+    return copied
 
 
 def _moved(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

@@ -7,11 +7,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import lance
 
 from lancepart.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from lance import Session
+
 
 Value = TypeVar("Value")
 _DEFAULT = 1 << 30
@@ -33,7 +37,7 @@ class Config:
         return self._cache_bytes
 
     @cache_bytes.setter
-    def cache_bytes(self, value: Any) -> None:
+    def cache_bytes(self, value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 0:
             raise InvalidInputError(f"cache_bytes is {value!r}: give a number of bytes from 0 up")
         self._cache_bytes = int(value)
@@ -59,10 +63,10 @@ class ByteCache:
         self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._capacity = capacity
         self._held = 0
-        self._session: Any = None
+        self._session: Session | None = None
 
     @property
-    def session(self) -> Any:
+    def session(self) -> Session:
         """Lance's own caches, shared by all tables that are kept open."""
         with self._lock:
             if self._session is None:
@@ -103,7 +107,7 @@ class ByteCache:
             self._keep(key, entry, made, size(made))
             return made
 
-    def _keep(self, key: Hashable, entry: _Entry, value: Any, size: int) -> None:
+    def _keep(self, key: Hashable, entry: _Entry, value: object, size: int) -> None:
         with self._lock:
             if self._entries.get(key) is not entry:
                 return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import lance
 import pyarrow as pa
@@ -89,10 +89,10 @@ def _committed(uri: str, options: dict[str, str] | None) -> str | None:
     return None if transaction is None else transaction.uuid
 
 
-def _discard(root: Root, location: str, written: Any) -> None:
+def _discard(root: Root, location: str, written: lance.Transaction) -> None:
     """Remove the files of a creation that lost, which would look like a declared table if the winner is dropped."""
     files = Files(root)
-    for fragment in written.operation.fragments:
+    for fragment in getattr(written.operation, "fragments", ()):
         for item in fragment.files:
             files.delete(f"{location}/data/{item.path}")
     files.delete(f"{location}/_transactions/{written.read_version}-{written.uuid}.txn")

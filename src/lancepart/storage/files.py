@@ -7,11 +7,11 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 import obstore
 from obstore import store as stores
@@ -20,9 +20,15 @@ from lancepart.errors import InternalError, InvalidTableStateError
 from lancepart.storage.root import Root, check_location
 from lancepart.storage.translate import ExistsError, storage_errors
 
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+
 _CLIENT_OPTIONS = {"allow_http", "allow_invalid_certificates", "connect_timeout", "timeout", "proxy_url", "user_agent"}
 _PARALLEL = 16
 _UNFINISHED = re.compile(r"#\d+$")
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,7 @@ class Files:
 
     def __init__(self, root: Root) -> None:
         self._root = root
-        self._store: Any = None
+        self._store: ObjectStore | None = None
 
     def read(self, path: str) -> bytes:
         """The content of a file; FileNotFoundError if there is none."""
@@ -223,7 +229,7 @@ class Files:
             with storage_errors(f"copy {source!r}", self._root):
                 obstore.copy(self._opened(), source, target)
 
-    def _in_parallel(self, action: Any, items: list[Any]) -> None:
+    def _in_parallel(self, action: Callable[[Item], object], items: list[Item]) -> None:
         if len(items) <= 1 or self._root.is_local:
             for item in items:
                 action(item)
@@ -231,7 +237,7 @@ class Files:
         with ThreadPoolExecutor(_PARALLEL) as pool:
             list(pool.map(action, items))
 
-    def _opened(self, path: str = "", *, create: bool = False) -> Any:
+    def _opened(self, path: str = "", *, create: bool = False) -> ObjectStore:
         """The store to reach a path with; one that a symbolic link takes outside the root is refused."""
         self._root.refuse_escape(path)
         if self._store is None:
@@ -260,10 +266,10 @@ def _is_of_lance(name: str) -> bool:
     return name in ("data", "tree") or name.startswith("_")
 
 
-_from_url: Any = stores.from_url
+_from_url: Callable[..., ObjectStore] = stores.from_url
 
 
-def _remote_store(root: Root) -> Any:
+def _remote_store(root: Root) -> ObjectStore:
     client = {key: value for key, value in root.storage_options.items() if key in _CLIENT_OPTIONS}
     config = {key: value for key, value in root.storage_options.items() if key not in _CLIENT_OPTIONS}
     known = {key: value for key, value in config.items() if _is_known(root.uri, key, value)}
@@ -280,7 +286,7 @@ def _is_known(uri: str, key: str, value: str) -> bool:
     return True
 
 
-def _info(item: Any) -> FileInfo:
+def _info(item: obstore.ObjectMeta) -> FileInfo:
     return FileInfo(path=item["path"], size=item["size"], modified=item["last_modified"], e_tag=item.get("e_tag"))
 
 

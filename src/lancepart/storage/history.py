@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import lance
 
@@ -133,7 +132,7 @@ def info(manifest: Manifest, version: int) -> VersionInfo:
     return VersionInfo(version=version, timestamp=stamp, kind=kind, records=records)
 
 
-def _records(handle: lance.LanceDataset, operation: Any) -> list[Row]:
+def _records(handle: lance.LanceDataset, operation: lance.LanceOperation.BaseOperation) -> list[Row]:
     written = getattr(operation, "new_fragments", None)
     if not written or type(operation).__name__ != "Update":
         return []

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import lance
 import numpy as np
@@ -17,10 +17,18 @@ from lance.optimize import Compaction, CompactionOptions
 from lance.schema import LanceSchema
 
 from lancepart.errors import InternalError
+from lancepart.model.aliases import Value
 from lancepart.storage.alignment import aligned
 from lancepart.storage.files import Files
 from lancepart.storage.root import Root
 from lancepart.storage.translate import ConflictError, UnreadableError, storage_errors
+
+if TYPE_CHECKING:
+    from lance import Session
+    from lance.lance.schema import LanceField
+
+    from lancepart.storage.dataset import IndexDescription
+
 
 BLOBS_AS_BYTES: Literal["all_binary"] = "all_binary"
 _RESCUE = (
@@ -29,13 +37,22 @@ _RESCUE = (
 )
 _EXISTS = "already exists"
 
+Fragment: TypeAlias = FragmentMetadata
+"""What Lance says of one fragment: its files, its rows and which of them are deleted."""
+
+Offsets: TypeAlias = npt.NDArray[np.int64]
+"""Where rows stand in one fragment."""
+
+NativeIds: TypeAlias = tuple[str, int, tuple["NativeIds", ...]]
+"""A column's name, Lance's own id of it, and the same of the fields inside it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fragments:
     """Fragments written to a leaf's directory and not yet part of any version; they pickle."""
 
     location: str
-    items: tuple[Any, ...]
+    items: tuple[FragmentMetadata, ...]
 
     @property
     def rows(self) -> int:
@@ -110,7 +127,14 @@ def rewrite(root: Root, location: str, rows: pa.RecordBatchReader, *, base: int 
     return _commit(root, location, operation, base), Fragments(location=location, items=tuple(items))
 
 
-def _commit(root: Root, location: str, operation: Any, base: int | None, *, seen: int | None = None) -> int:
+def _commit(
+    root: Root,
+    location: str,
+    operation: lance.LanceOperation.BaseOperation,
+    base: int | None,
+    *,
+    seen: int | None = None,
+) -> int:
     """Make a version detached from ``base``, or the next of main; there Lance finds conflicts since ``seen``.
 
     Given as a number, a version of main that main has moved on from would be taken for main's latest: it is opened.
@@ -152,7 +176,7 @@ class LeafShape:
     """The columns of a leaf at one version, with Lance's own ids, by which its files know them."""
 
     schema: pa.Schema
-    ids: tuple[Any, ...]
+    ids: tuple[NativeIds, ...]
 
     @property
     def native_ids(self) -> list[int]:
@@ -165,11 +189,11 @@ def shape_of(handle: lance.LanceDataset) -> LeafShape:
     return LeafShape(schema=handle.schema, ids=tuple(_ids(field) for field in handle.lance_schema.fields()))
 
 
-def _ids(field: Any) -> tuple[Any, ...]:
+def _ids(field: LanceField) -> NativeIds:
     return (field.name(), field.id(), tuple(_ids(child) for child in field.children()))
 
 
-def open_leaf(root: Root, location: str, version: int | None, *, session: Any = None) -> lance.LanceDataset:
+def open_leaf(root: Root, location: str, version: int | None, *, session: Session | None = None) -> lance.LanceDataset:
     """Open a leaf at the version that the manifest names, or its latest; a session shares caches with others."""
     try:
         with storage_errors(f"open the leaf at {location!r}", root):
@@ -267,10 +291,10 @@ def clear(root: Root, location: str, *, base: int | None) -> int:
 class Difference:
     """What one version of a leaf has that another had not, and the other way round."""
 
-    added: tuple[Any, ...]
+    added: tuple[FragmentMetadata, ...]
     removed: frozenset[int]
-    deleted: Mapping[int, Any]
-    restored: Mapping[int, Any]
+    deleted: Mapping[int, Offsets]
+    restored: Mapping[int, Offsets]
 
 
 def difference(root: Root, location: str, before: int, after: int) -> Difference:
@@ -296,10 +320,11 @@ def _files(metadata: FragmentMetadata) -> tuple[str, ...]:
     return tuple(file.path for file in metadata.files)
 
 
-def live_offsets(handle: Any, number: int) -> Any:
+def live_offsets(handle: Any, number: int) -> Offsets:
     """Where in one fragment of an open leaf rows stand that are not deleted."""
     found = handle.scanner(columns=[], with_row_address=True, fragments=[handle.get_fragment(number)]).to_table()
-    return (found.column("_rowaddr").to_numpy() & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    offsets: Offsets = (found.column("_rowaddr").to_numpy() & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    return offsets
 
 
 def fragments_of(handle: lance.LanceDataset, numbers: Sequence[int]) -> list[LanceFragment]:
@@ -314,13 +339,13 @@ def _fragment(handle: lance.LanceDataset, number: int) -> LanceFragment:
     return found
 
 
-def rows_of(handle: lance.LanceDataset, fragments: Sequence[FragmentMetadata]) -> Any:
+def rows_of(handle: lance.LanceDataset, fragments: Sequence[FragmentMetadata]) -> Iterator[pa.RecordBatch]:
     """The live rows of some fragments of an open leaf, batch by batch."""
     chosen = fragments_of(handle, [item.id for item in fragments])
     return handle.scanner(fragments=chosen, blob_handling=BLOBS_AS_BYTES).to_batches()
 
 
-def rows_at(handle: Any, row_offsets: Mapping[int, Any]) -> Any:
+def rows_at(handle: Any, row_offsets: Mapping[int, Offsets]) -> Iterator[pa.RecordBatch]:
     """The rows at some places of an open leaf, batch by batch."""
     for number, offsets in row_offsets.items():
         chosen = handle.get_fragment(number)
@@ -352,7 +377,7 @@ def compact(root: Root, location: str, *, base: int, target_rows: int, rebuilt: 
     return _commit(root, location, lance.LanceOperation.Rewrite(groups, []), base)
 
 
-def build_index(root: Root, location: str, column: str, kind: str, name: str, *, base: int, **params: Any) -> int:
+def build_index(root: Root, location: str, column: str, kind: str, name: str, *, base: int, **params: Value) -> int:
     """Make a version with an index over all rows that it has; one that can't be opened is an error."""
     with storage_errors(f"index the leaf at {location!r}", root):
         handle = lance.dataset(root.uri_of(location), version=base, storage_options=_options(root))
@@ -367,7 +392,7 @@ def build_index(root: Root, location: str, column: str, kind: str, name: str, *,
     return newer
 
 
-def _segments(index: Any) -> list[Index]:
+def _segments(index: IndexDescription) -> list[Index]:
     """The parts of an index, spelled as a commit that removes them wants them."""
     return [
         Index(

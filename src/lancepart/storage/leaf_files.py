@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from lancepart.errors import LanceNamespaceError
 from lancepart.storage.files import Files
@@ -118,7 +117,7 @@ def needed(root: Root, location: str, version: int | None) -> set[str]:
     Names of files are random, so that one key never stands for two files of a table and its branches. Whatever a
     fragment's metadata calls a path counts: what a newer Lance puts there is kept too.
     """
-    handle: Any = open_leaf(root, location, version)
+    handle = open_leaf(root, location, version)
     with storage_errors(f"look at the files of the leaf at {location!r}", root):
         keys = {manifest_key(int(handle.version))}
         for fragment in handle.get_fragments():
@@ -136,7 +135,7 @@ def needed(root: Root, location: str, version: int | None) -> set[str]:
 def has_all_data(root: Root, location: str) -> bool:
     """Whether all data files of a table's latest version stand in its directory."""
     try:
-        handle: Any = open_leaf(root, location, None)
+        handle = open_leaf(root, location, None)
         with storage_errors(f"look at the files of the table at {location!r}", root):
             wanted = {path for item in handle.get_fragments() for path in _paths(item.metadata.to_json())}
         there = {info.path for info in Files(root).walk(f"{location}/data")} if wanted else set()
@@ -147,7 +146,7 @@ def has_all_data(root: Root, location: str) -> bool:
 
 def index_sizes(root: Root, location: str, version: int) -> dict[str, int]:
     """How large the files of each index of a version are at least, by the index's key."""
-    handle: Any = open_leaf(root, location, version)
+    handle = open_leaf(root, location, version)
     with storage_errors(f"look at the indices of the leaf at {location!r}", root):
         return {
             f"_indices/{segment.uuid}": int(segment.size_bytes or 0)
@@ -156,7 +155,7 @@ def index_sizes(root: Root, location: str, version: int) -> dict[str, int]:
         }
 
 
-def _paths(payload: Any) -> Iterator[str]:
+def _paths(payload: object) -> Iterator[str]:
     """Everything that metadata calls a path, at any depth."""
     if isinstance(payload, dict):
         if isinstance(payload.get("path"), str):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import lance
 from lance.optimize import Compaction, CompactionOptions
 
 from lancepart.errors import LanceNamespaceError
 from lancepart.format.names import PARTITION_PREFIX
+from lancepart.model.aliases import JsonObject
 from lancepart.storage.translate import storage_errors
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def _has_the_same_rows(before: lance.LanceDataset, after: lance.LanceDataset) ->
     return True
 
 
-def _fragments(handle: lance.LanceDataset) -> list[Any]:
+def _fragments(handle: lance.LanceDataset) -> list[JsonObject]:
     return [fragment.metadata.to_json() for fragment in handle.get_fragments()]
 
 

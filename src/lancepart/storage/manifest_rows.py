@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -18,7 +17,7 @@ from lancepart.format.rows import (
     now,
     parse_metadata,
 )
-from lancepart.model.aliases import JsonMapping
+from lancepart.model.aliases import JsonMapping, Value
 
 __all__ = [
     "CREATED_AT",
@@ -99,7 +98,7 @@ def source_table(change: Change, schema: pa.Schema, existing: pa.Table) -> pa.Ta
     return pa.table(columns, schema=schema)
 
 
-def _array(values: list[Any], wanted: pa.DataType) -> pa.Array:
+def _array(values: list[Value], wanted: pa.DataType) -> pa.Array:
     """Values of a column, some of which may be Arrow scalars of a narrower type."""
     return pa.array(
         [value.cast(wanted) if isinstance(value, pa.Scalar) and value.type != wanted else value for value in values],

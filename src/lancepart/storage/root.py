@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import quote, unquote
 
 from lancepart.errors import InvalidInputError
@@ -36,7 +35,7 @@ class Root:
         >>> Root.parse("file:/data/t/").uri, Root.parse("file://localhost/data/t").uri, Root.parse("s3a://b/t/").uri
         ('/data/t', '/data/t', 's3://b/t')
         """
-        text: Any = os.fspath(root) if isinstance(root, os.PathLike) else root
+        text: object = os.fspath(root) if isinstance(root, os.PathLike) else root
         if not isinstance(text, str):
             raise InvalidInputError(f"root is {root!r}: give a local path or a URI, as a string or a path")
         if storage_options is not None and not isinstance(storage_options, Mapping):

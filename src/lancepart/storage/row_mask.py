@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 _COOKIE = 12346
 _MOST_LISTED = 4096
 _CONTAINER = 1 << 16
 
 
-def allow_list(addresses: Any) -> bytes:
+def allow_list(addresses: npt.ArrayLike) -> bytes:
     """Spell row addresses, fragment and offset in one number each, in any order.
 
     >>> allow_list([]).hex()
@@ -28,7 +28,7 @@ def allow_list(addresses: Any) -> bytes:
     return struct.pack("<I", len(parts)) + b"".join(parts)
 
 
-def _runs(values: Any) -> list[tuple[int, int, int]]:
+def _runs(values: npt.NDArray[np.unsignedinteger]) -> list[tuple[int, int, int]]:
     """Each value of a sorted array, and where its run starts and stops."""
     if not len(values):
         return []
@@ -36,7 +36,7 @@ def _runs(values: Any) -> list[tuple[int, int, int]]:
     return [(int(values[at]), at, to) for at, to in zip(starts, [*starts[1:], len(values)], strict=True)]
 
 
-def _bitmap(offsets: Any) -> bytes:
+def _bitmap(offsets: npt.NDArray[np.uint32]) -> bytes:
     """Sorted offsets as a Roaring bitmap in its portable form, without run containers."""
     runs = _runs((offsets >> np.uint32(16)).astype(np.uint16))
     low = (offsets & np.uint32(_CONTAINER - 1)).astype("<u2")
@@ -47,7 +47,7 @@ def _bitmap(offsets: Any) -> bytes:
     return struct.pack("<II", _COOKIE, len(runs)) + described + ends.tobytes() + b"".join(containers)
 
 
-def _container(low: Any) -> bytes:
+def _container(low: npt.NDArray[np.uint16]) -> bytes:
     if len(low) <= _MOST_LISTED:
         return bytes(low.tobytes())
     bits = np.zeros(_CONTAINER, dtype=np.uint8)

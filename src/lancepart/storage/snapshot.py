@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 import lance
 import pyarrow as pa
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 from lancepart.errors import InvalidTableStateError
 from lancepart.format.names import REQUIRED_COLUMNS, TABLE, TABLE_VERSION, split_version_id, version_id
 from lancepart.format.rows import Row, read_rows
+from lancepart.model.aliases import Value
 from lancepart.storage.manifest_rows import Change
 from lancepart.storage.root import Root
 from lancepart.storage.translate import storage_errors
@@ -251,7 +251,7 @@ def _check_columns(handle: lance.LanceDataset) -> None:
         )
 
 
-def _as_list(recorded: str) -> list[Any]:
+def _as_list(recorded: str) -> list[Value]:
     try:
         value = json.loads(recorded)
     except ValueError:

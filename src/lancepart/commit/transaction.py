@@ -366,7 +366,7 @@ class Transaction:
         new = [(self.spec, work.key, work.values) for work in changed if work.is_new and work.leaf is None]
         by_values = lookup.existing(snapshot, self.metadata, new)
         old = [work for work in changed if work.leaf is not None]
-        found: dict[str | tuple[int, tuple[str, ...]], Leaf] = {**by_values}
+        found: dict[str | tuple[int, tuple[str, ...]], Leaf] = dict(by_values.items())
         for spec in self.metadata.specs:
             ids = [work.object_id for work in old if work.spec_id == spec.id]
             if ids:

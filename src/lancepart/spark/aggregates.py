@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Aggregate = Mapping[str, Any]
+from lancepart.model.aliases import Value
+
+Aggregate: TypeAlias = Mapping[str, str]
+Found: TypeAlias = Value
+"""A count, or the Arrow scalar that is the least or greatest so far; None while there is none."""
 
 
-def aggregate_schema(aggregates: Sequence[Aggregate], schema: Any) -> Any:
+def aggregate_schema(aggregates: Sequence[Aggregate], schema: pa.Schema) -> pa.Schema:
     """The columns of the one row, in the table's types."""
     return pa.schema(
         [
@@ -28,9 +32,9 @@ def needed(aggregates: Sequence[Aggregate]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each["column"] for each in aggregates if "column" in each))
 
 
-def aggregated(batches: Iterable[pa.RecordBatch], aggregates: Sequence[Aggregate], schema: Any) -> Any:
+def aggregated(batches: Iterable[pa.RecordBatch], aggregates: Sequence[Aggregate], schema: pa.Schema) -> pa.RecordBatch:
     """The row for some batches; of no rows a count is 0, and there is no least or greatest."""
-    values: list[Any] = [0 if each["name"] == "count" else None for each in aggregates]
+    values: list[Found] = [0 if each["name"] == "count" else None for each in aggregates]
     for batch in batches:
         for index, each in enumerate(aggregates):
             values[index] = _more(values[index], each, batch)
@@ -39,7 +43,7 @@ def aggregated(batches: Iterable[pa.RecordBatch], aggregates: Sequence[Aggregate
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _more(value: Any, aggregate: Aggregate, batch: Any) -> Any:
+def _more(value: Found, aggregate: Aggregate, batch: pa.RecordBatch) -> Found:
     if "column" not in aggregate:
         return value + batch.num_rows
     column = batch.column(aggregate["column"])
@@ -52,5 +56,5 @@ def _more(value: Any, aggregate: Aggregate, batch: Any) -> Any:
     return found if test(found, value).as_py() else value
 
 
-def _python(value: Any) -> Any:
+def _python(value: Found) -> Value:
     return value.as_py() if isinstance(value, pa.Scalar) else value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,18 +16,22 @@ from lancepart.spark.spark_partitioning import key_parts, partition_sources
 from lancepart.spark.types import spark_schema
 from lancepart.table import PartitionedTable
 
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
 ANSWER = "lancepart.answer"
 
 
-def answering(schema: Any, told: Any) -> Any:
+def answering(schema: StructType, payload: object) -> StructType:
     """A schema of Spark's with an answer on its first column."""
-    schema.fields[0].metadata = {**schema.fields[0].metadata, ANSWER: json.dumps(told)}
+    schema.fields[0].metadata = {**schema.fields[0].metadata, ANSWER: json.dumps(payload)}
     return schema
 
 
-def only(told: Any) -> Any:
+def only(payload: object) -> StructType:
     """An answer to a question that has nothing to do with columns."""
-    return answering(spark_schema(pa.schema([("done", pa.bool_())])), told)
+    return answering(spark_schema(pa.schema([("done", pa.bool_())])), payload)
 
 
 def table_info(table: PartitionedTable, version: int) -> JsonObject:

@@ -7,13 +7,14 @@ in one place lets more rows through in all.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from lancepart.errors import InternalError
+from lancepart.model.aliases import JsonMapping
 from lancepart.model.predicate import (
     And,
     BooleanColumn,
@@ -31,14 +32,14 @@ from lancepart.model.predicate import (
 )
 from lancepart.spark.literals import literal
 
-Tree = Mapping[str, Any]
+Tree: TypeAlias = JsonMapping
 
 _OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "<=>": "<=>"}
 _NANOSECONDS = 1_000
 
 
-def predicate_of(handled: Sequence[Tree], pushed: Sequence[Tree], schema: Any) -> Predicate | None:
+def predicate_of(handled: Sequence[Tree], pushed: Sequence[Tree], schema: pa.Schema) -> Predicate | None:
     """All filters together: those that Spark will not look at again, and whatever can be said of the others."""
     converter = _Converter(schema)
     parts = [converter.convert(tree, negated=False) for tree in handled]
@@ -52,7 +53,7 @@ def predicate_of(handled: Sequence[Tree], pushed: Sequence[Tree], schema: Any) -
 class _Converter:
     """Filters over one schema; ``None`` stands for a filter of which nothing can be said."""
 
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: pa.Schema) -> None:
         self._types = {field.name: field.type for field in schema}
 
     def convert(self, tree: Tree, *, negated: bool) -> Predicate | None:

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +24,10 @@ from lancepart.spark.session import session
 from lancepart.spark.types import arrow_schema
 from lancepart.spark.writing import partition_list
 from lancepart.table import PartitionedTable, create_table, open_table, upgrade
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 _CONFIG = "--config"
@@ -50,7 +54,7 @@ class JobRun:
         """The table that the job works on."""
         return open_table(self.root, storage_options=self.storage)
 
-    def done(self, **summary: Any) -> None:
+    def done(self, **summary: object) -> None:
         """Tell how it went."""
         payload = {"job": self.name, "ok": True, "root": self.root, "seconds": round(time.monotonic() - self.begun, 3)}
         print(json.dumps(payload | summary, default=str), flush=True)
@@ -278,7 +282,7 @@ def _is_job(name: str) -> bool:
     return name in {"ingest", "import", "compact", "rewrite", "index", "expire", "orphans", "upgrade"}
 
 
-def _listed(value: Any) -> Any:
+def _listed(value: object) -> object:
     """A TOML table where the command line has key=value, several times."""
     return [f"{key}={each}" for key, each in value.items()] if isinstance(value, dict) else value
 
@@ -294,12 +298,12 @@ def pairs(texts: Sequence[str]) -> dict[str, str]:
     return {key: value for key, _, value in (text.partition("=") for text in texts)}
 
 
-def _session(master: str | None, conf: dict[str, str]) -> Any:
+def _session(master: str | None, conf: dict[str, str]) -> SparkSession:
     """The session of spark-submit, or one of our own."""
     return session(master, **{"spark.ui.showConsoleProgress": "false"} | conf)
 
 
-def _made(job: JobRun, frame: Any, partition_by: str) -> PartitionedTable:
+def _made(job: JobRun, frame: DataFrame, partition_by: str) -> PartitionedTable:
     try:
         return job.table
     except TableNotFoundError:

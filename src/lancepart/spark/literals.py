@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 import pyarrow as pa
 
@@ -18,7 +17,7 @@ def is_exact(kind: pa.DataType) -> bool:
     return kind in _EXACT or (pa.types.is_timestamp(kind) and kind.unit == "us")
 
 
-def literal(text: str, kind: pa.DataType) -> Any | None:
+def literal(text: str, kind: pa.DataType) -> pa.Scalar | None:
     """The value that Spark spells so, as a scalar of an Arrow type; ``None`` where there is no such value.
 
     >>> literal("20000", pa.date32()), literal("300", pa.uint8())
@@ -48,7 +47,7 @@ def literal(text: str, kind: pa.DataType) -> Any | None:
     return None
 
 
-def _timestamp(micros: int, kind: pa.DataType) -> Any | None:
+def _timestamp(micros: int, kind: pa.DataType) -> pa.Scalar | None:
     """A moment in a column's own unit; between two ticks of a coarser one there is none."""
     if kind.unit == "ns":
         return pa.scalar(micros * 1_000, pa.int64()).cast(kind)

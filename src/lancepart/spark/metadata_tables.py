@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -14,7 +13,7 @@ from lancepart.layout.columns import AS_BYTES
 from lancepart.model.aliases import JsonMapping
 from lancepart.plan.pack import pack
 from lancepart.storage import leaf_data
-from lancepart.storage.dataset import open_dataset
+from lancepart.storage.dataset import Dataset, open_dataset
 from lancepart.storage.root import Root
 from lancepart.storage.translate import MissingError, storage_errors
 from lancepart.table import PartitionedTable
@@ -48,12 +47,12 @@ class Given:
 
     columns: tuple[str, ...]
 
-    def rows(self, table: Any) -> Iterator[pa.RecordBatch]:
+    def rows(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         """The rows of the task."""
         yield from table.select(list(self.columns)).to_batches()
 
 
-def open_plain(root: Root, location: str, version: str | int | None) -> Any:
+def open_plain(root: Root, location: str, version: str | int | None) -> Dataset:
     """A plain Lance table, at a version or tag if given."""
     wanted = int(version) if isinstance(version, str) and version.isdigit() else version
     try:

@@ -8,13 +8,17 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.spark.types import arrow_schema, as_spark, spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
 
 PARQUET, DELTA, ICEBERG, SPARK = FORMATS = ("parquet", "delta", "iceberg", "spark")
 
@@ -38,10 +42,10 @@ class Origin(Protocol):
     def parts(self) -> Sequence[str]:
         """The names of its parts."""
 
-    def frame(self, spark: Any, parts: Sequence[str]) -> Any:
+    def frame(self, spark: SparkSession, parts: Sequence[str]) -> DataFrame:
         """The rows of some parts, as a Spark DataFrame."""
 
-    def count(self, spark: Any, parts: Sequence[str]) -> int:
+    def count(self, spark: SparkSession, parts: Sequence[str]) -> int:
         """How many rows some parts have, by the source's own reader."""
 
 
@@ -50,7 +54,7 @@ class Frame:
     """A Spark table or DataFrame: one part."""
 
     name: str
-    rows: Any
+    rows: DataFrame
     version: int | None = None
 
     @property
@@ -63,11 +67,11 @@ class Frame:
         """The whole."""
         return ("all",)
 
-    def frame(self, spark: Any, parts: Sequence[str]) -> Any:
+    def frame(self, spark: SparkSession, parts: Sequence[str]) -> DataFrame:
         """All rows."""
         return self.rows
 
-    def count(self, spark: Any, parts: Sequence[str]) -> int:
+    def count(self, spark: SparkSession, parts: Sequence[str]) -> int:
         """How many there are."""
         return int(self.rows.count())
 
@@ -77,7 +81,7 @@ class Parquet:
     """Parquet files below a path, partitioned by directories or not; a part is a file."""
 
     name: str
-    whole: Any = field(repr=False)
+    whole: DataFrame = field(repr=False)
     version: int | None = None
 
     @property
@@ -90,13 +94,13 @@ class Parquet:
         """The files."""
         return tuple(sorted(self.whole.inputFiles()))
 
-    def frame(self, spark: Any, parts: Sequence[str]) -> Any:
+    def frame(self, spark: SparkSession, parts: Sequence[str]) -> DataFrame:
         """The rows of some files, in the columns of all."""
         reader = spark.read.schema(self.whole.schema)
         base = reader if self.name.endswith(".parquet") or "*" in self.name else reader.option("basePath", self.name)
         return base.parquet(*parts)
 
-    def count(self, spark: Any, parts: Sequence[str]) -> int:
+    def count(self, spark: SparkSession, parts: Sequence[str]) -> int:
         """What the files' footers say."""
         return int(self.frame(spark, parts).count())
 
@@ -110,14 +114,14 @@ class Files:
     schema: pa.Schema
     reads: dict[str, bytes] = field(repr=False)
     counted: Callable[[bytes], int]
-    reader: Callable[[bytes], Iterator[Any]]
+    reader: Callable[[bytes], Iterator[pa.RecordBatch]]
 
     @property
     def parts(self) -> Sequence[str]:
         """The files."""
         return tuple(sorted(self.reads))
 
-    def frame(self, spark: Any, parts: Sequence[str]) -> Any:
+    def frame(self, spark: SparkSession, parts: Sequence[str]) -> DataFrame:
         """The rows of some files, a task a file."""
         work = [(self.reader, self.reads[part], spark_schema(self.schema)) for part in parts]
         packed = [pickle.dumps(each) for each in work]
@@ -132,7 +136,7 @@ class Files:
         numbers = spark.range(0, len(packed), 1, numPartitions=len(packed))
         return numbers.mapInArrow(run, spark_schema(self.schema))
 
-    def count(self, spark: Any, parts: Sequence[str]) -> int:
+    def count(self, spark: SparkSession, parts: Sequence[str]) -> int:
         """What the reader says."""
         return sum(self.counted(self.reads[part]) for part in parts)
 
@@ -145,7 +149,9 @@ def read(packed: bytes) -> Iterator[pa.RecordBatch]:
         yield as_spark(batch, wanted)
 
 
-def find(spark: Any, source: Any, *, kind: str | None, name: str | None, version: int | None) -> Origin:
+def find(
+    spark: SparkSession, source: str | DataFrame, *, kind: str | None, name: str | None, version: int | None
+) -> Origin:
     """The origin that a path, the name of a Spark table or a DataFrame stands for."""
     if kind is not None and kind not in FORMATS:
         raise InvalidInputError(f"format is {kind!r}: use one of {', '.join(FORMATS)}")
@@ -172,7 +178,7 @@ def spelled(source: str) -> str:
     return os.path.abspath(os.path.expanduser(source)) if is_path else source
 
 
-def _guessed(spark: Any, text: str) -> str:
+def _guessed(spark: SparkSession, text: str) -> str:
     """What a text is: a table that Spark knows, or a place with a log of Delta's or metadata of Iceberg's."""
     if text.endswith(".metadata.json"):
         return ICEBERG
@@ -184,7 +190,7 @@ def _guessed(spark: Any, text: str) -> str:
     return ICEBERG if _metadata_files(files, path) else PARQUET
 
 
-def _filesystem(text: str) -> tuple[Any, str]:
+def _filesystem(text: str) -> tuple[pafs.FileSystem, str]:
     if "://" in text or text.startswith("file:"):
         files, path = pafs.FileSystem.from_uri(text)
     else:
@@ -192,7 +198,7 @@ def _filesystem(text: str) -> tuple[Any, str]:
     return files, path.rstrip("/")
 
 
-def _metadata_files(files: Any, path: str) -> list[str]:
+def _metadata_files(files: pafs.FileSystem, path: str) -> list[str]:
     chosen = pafs.FileSelector(f"{path}/metadata", allow_not_found=True)
     return sorted(each.path for each in files.get_file_info(chosen) if each.path.endswith(".metadata.json"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,6 +16,10 @@ from lancepart.spark.calls import Arguments, Rows
 from lancepart.spark.describe import answering, only
 from lancepart.spark.types import spark_schema
 from lancepart.spark.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
 
 NAMESPACE = "system"
 _REQUIRED, _NULL = None, "NULL"
@@ -45,12 +49,12 @@ class Procedure:
         return {"comment": self.comment, "parameters": [asdict(each) for each in self.parameters]}
 
 
-def listed(warehouse: Warehouse, question: JsonMapping) -> Any:
+def listed(warehouse: Warehouse, question: JsonMapping) -> StructType:
     """All procedures, and the namespace that they are in."""
     return only({"namespace": NAMESPACE, "procedures": {name: each.to_json() for name, each in PROCEDURES.items()}})
 
 
-def call(warehouse: Warehouse, question: JsonMapping) -> Any:
+def call(warehouse: Warehouse, question: JsonMapping) -> StructType:
     """Run a procedure; its rows are the answer.
 
     What it refuses may be about a table that Spark did not look up: the error says all of it itself.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 
@@ -69,7 +68,7 @@ def _meant(metadata: TableMetadata, text: str) -> list[PartitionField]:
 
 def refuse_cycles(
     fields: Sequence[PartitionField],
-    schema: Any,
+    schema: pa.Schema,
     properties: Mapping[str, str],
     before: Sequence[PartitionField] = (),
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -15,10 +15,14 @@ from lancepart.spark.planning import Piece, ScanSpec
 from lancepart.spark.tasks import Handed
 from lancepart.spark.types import arrow_schema, as_spark
 
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
 _MOST_ROWS = 65_536
 
 
-def run(work: bytes, task: bytes, schema: Any) -> Iterator[pa.RecordBatch]:
+def run(work: bytes, task: bytes, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The rows of a task of a plan, in the Arrow types in which Spark takes a schema's columns."""
     wanted = arrow_schema(schema)
     planned, what = pickle.loads(work), pickle.loads(task)

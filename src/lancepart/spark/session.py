@@ -7,12 +7,17 @@ import sys
 import warnings
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from lancepart.errors import UnsupportedOperationError
 from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.spark import started
 from lancepart.storage.root import Root
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 CATALOG = "spark.sql.catalog.lancepart"
 WAREHOUSE = "spark.sql.catalog.lance"
@@ -35,7 +40,7 @@ _SQL = {
 }
 
 
-def session(master: str | None = None, *, warehouse: str | None = None, **conf: Any) -> Any:
+def session(master: str | None = None, *, warehouse: str | None = None, **conf: object) -> SparkSession:
     """A Spark session that reads partitioned tables; ``conf`` are further settings, under their full names.
 
     Without a ``master`` it is the one that ``spark-submit``, the settings or ``SPARK_MASTER`` name, or that of the
@@ -50,7 +55,7 @@ def session(master: str | None = None, *, warehouse: str | None = None, **conf: 
         return builder.getOrCreate()
 
 
-def configure(builder: Any, *, warehouse: str | None = None) -> Any:
+def configure(builder: SparkSession.Builder, *, warehouse: str | None = None) -> SparkSession.Builder:
     """Set on a session's builder what partitioned tables need: the jar, the workers' Python, what joins ask for.
 
     With a warehouse, a path or a URI, its tables are those of the catalog ``lance``. A builder that connects to a
@@ -71,7 +76,7 @@ def configure(builder: Any, *, warehouse: str | None = None) -> Any:
     return _with(builder, sql | own | shared)
 
 
-def _default_master(builder: Any) -> str | None:
+def _default_master(builder: SparkSession.Builder) -> str | None:
     """The master that the environment names, where nothing else does."""
     taken = _options(builder).get("spark.master") or _is_remote(builder) or started.is_started()
     return None if taken else os.environ.get("SPARK_MASTER")
@@ -104,28 +109,28 @@ def _workers() -> dict[str, str]:
     }
 
 
-def _with(builder: Any, settings: JsonMapping) -> Any:
+def _with(builder: SparkSession.Builder, settings: JsonMapping) -> SparkSession.Builder:
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder
 
 
-def _beside(builder: Any, given: Mapping[str, str], key: str, own: str) -> str:
+def _beside(builder: SparkSession.Builder, given: Mapping[str, str], key: str, own: str) -> str:
     """Our own part of a setting, after what the builder or ``spark-submit`` has there already."""
     found = str(_options(builder).get(key) or given.get(key) or "").split(",")
     return ",".join([*(each for each in found if each not in {"", own}), own])
 
 
-def _options(builder: Any) -> JsonObject:
+def _options(builder: SparkSession.Builder) -> JsonObject:
     return dict(getattr(builder, "_options", {}))
 
 
-def _is_remote(builder: Any) -> bool:
+def _is_remote(builder: SparkSession.Builder) -> bool:
     url = _options(builder).get("spark.remote") or os.environ.get("SPARK_REMOTE") or ""
     return str(url).startswith("sc://")
 
 
-def _pyspark() -> Any:
+def _pyspark() -> ModuleType:
     try:
         import pyspark.sql
     except ImportError as error:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias, TypeVar
 
 from lancepart.errors import InvalidInputError
+from lancepart.model.aliases import Value
 
-Shape = Any
+Given = TypeVar("Given")
+Shape: TypeAlias = object
 """A type, ``None``, a tuple of alternatives, ``[shape]`` for a list, ``{key: shape}`` for an object with these keys."""
 
 
-def checked(value: Any, shape: Shape, what: str) -> Any:
+def checked(value: Given, shape: Shape, what: str) -> Given:
     """The value itself if it has the shape; else an error that names the place.
 
     >>> checked({"ids": [1, None]}, {"ids": [(int, None)]}, "plan")
@@ -26,7 +28,7 @@ def checked(value: Any, shape: Shape, what: str) -> Any:
     return value
 
 
-def _fault(value: Any, shape: Shape) -> str | None:
+def _fault(value: Value, shape: Shape) -> str | None:
     """Where a value differs from its shape, as a path; ``None`` where it does not."""
     if isinstance(shape, tuple):
         faults = [_fault(value, each) for each in shape]

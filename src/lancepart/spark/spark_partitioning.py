@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import gcd
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
-from lancepart.model.aliases import JsonMapping, JsonObject
+from lancepart.model.aliases import JsonMapping, JsonObject, Value
 from lancepart.model.ordering import unscaled
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.transforms import CALENDAR, Bucket, Transform
@@ -115,7 +114,7 @@ def _is_faithful(transform: Transform, kind: pa.DataType) -> bool:
     return not types.is_uint64(kind) or not transform.is_function
 
 
-def key_of(parts: Sequence[KeyPart], leaf: Leaf, metadata: TableMetadata) -> tuple[Any, ...]:
+def key_of(parts: Sequence[KeyPart], leaf: Leaf, metadata: TableMetadata) -> tuple[Value, ...]:
     """A leaf's key, as JSON values that the jar turns into Spark's own."""
     spec = metadata.spec_of(leaf.spec_id)
     assert spec is not None
@@ -123,7 +122,7 @@ def key_of(parts: Sequence[KeyPart], leaf: Leaf, metadata: TableMetadata) -> tup
     return tuple(_value(part, *names[part.column], spec.fields, leaf) for part in parts)
 
 
-def _value(part: KeyPart, source: int, kind: pa.DataType, fields: Sequence[PartitionField], leaf: Leaf) -> Any:
+def _value(part: KeyPart, source: int, kind: pa.DataType, fields: Sequence[PartitionField], leaf: Leaf) -> Value:
     own = {
         _label(field.transform): leaf.key[index]
         for index, field in enumerate(fields)
@@ -155,7 +154,7 @@ def _moment(transform: str, numbers: Sequence[int]) -> int:
     return days if transform == "year_month_day" else days * 24 + hour
 
 
-def _plain(text: str, kind: pa.DataType) -> Any:
+def _plain(text: str, kind: pa.DataType) -> Value:
     """A value of the column's own type by its key text."""
     if text == "n":
         return None

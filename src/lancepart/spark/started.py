@@ -7,7 +7,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JVMView
+    from pyspark import SparkContext
+
 
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
 
@@ -30,10 +35,12 @@ def prepare(jar: str, extension: str) -> dict[str, str]:
     context._ensure_initialized()
     if not _is_known(context._jvm, extension):
         _extend(context._jvm, jar)
-    return dict(_pyspark().SparkConf(_jvm=context._jvm).getAll())
+    from pyspark import SparkConf
+
+    return dict(SparkConf(_jvm=context._jvm).getAll())
 
 
-def _is_known(jvm: Any, name: str) -> bool:
+def _is_known(jvm: JVMView, name: str) -> bool:
     """Whether the driver finds a class."""
     try:
         jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
@@ -44,7 +51,7 @@ def _is_known(jvm: Any, name: str) -> bool:
     return True
 
 
-def _extend(jvm: Any, jar: str) -> None:
+def _extend(jvm: JVMView, jar: str) -> None:
     """Do on a driver that has no session yet what ``--jars`` does; executors get the jar by ``spark.jars``."""
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     try:
@@ -57,7 +64,7 @@ def _extend(jvm: Any, jar: str) -> None:
         )
 
 
-def _add(active: Any, jar: str, extension: str) -> None:
+def _add(active: SparkContext, jar: str, extension: str) -> None:
     """Bring the jar to a session; its extensions can't be added any more."""
     from pyspark.sql import SparkSession
 
@@ -77,11 +84,7 @@ def _add(active: Any, jar: str, extension: str) -> None:
     )
 
 
-def _context() -> Any:
-    return _pyspark().SparkContext
+def _context() -> type[SparkContext]:
+    from pyspark import SparkContext
 
-
-def _pyspark() -> Any:
-    import pyspark
-
-    return pyspark
+    return SparkContext

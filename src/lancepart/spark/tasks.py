@@ -6,7 +6,7 @@ import os
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -23,6 +23,10 @@ from lancepart.read.split import sized_pieces, split_groups
 from lancepart.spark import handover
 from lancepart.spark.types import arrow_schema, as_spark, read_schema, spark_schema
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
 _MOST_ROWS = 65_536
 _PARALLELISM = ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism")
 
@@ -31,7 +35,7 @@ _PARALLELISM = ("spark.sql.leafNodeDefaultParallelism", "spark.default.paralleli
 class SparkTask:
     """What one Spark task does: leaves to read or groups to join, and the schema to hand over."""
 
-    schema: Any
+    schema: pa.Schema
     leaves: tuple[LeafTask, ...] = ()
     groups: tuple[GroupTask, ...] = ()
     memory: int | None = None
@@ -56,7 +60,7 @@ class SparkTask:
                 yield as_spark(batch, self.schema)
 
 
-def scan(source: Scan, spark: Any, tasks: int | None = None) -> Any:
+def scan(source: Scan, spark: SparkSession, tasks: int | None = None) -> DataFrame:
     """A scan as a Spark DataFrame."""
     parts = task_count(spark, tasks)
     pieces = sized_pieces(source.tasks(), parts)
@@ -65,7 +69,7 @@ def scan(source: Scan, spark: Any, tasks: int | None = None) -> Any:
     return frame if source.limit is None else frame.limit(int(source.limit))
 
 
-def join(source: Join, spark: Any, tasks: int | None = None) -> Any:
+def join(source: Join, spark: SparkSession, tasks: int | None = None) -> DataFrame:
     """A join as a Spark DataFrame."""
     parts = task_count(spark, tasks)
     groups = split_groups(source.tasks(), parts)
@@ -73,7 +77,7 @@ def join(source: Join, spark: Any, tasks: int | None = None) -> Any:
     return _frame(spark, source.left.root.uri, handover.join_options(source, packed), source.schema)
 
 
-def task_count(spark: Any, tasks: int | None = None) -> int:
+def task_count(spark: SparkSession, tasks: int | None = None) -> int:
     """How many tasks to make: as many as asked for, or as the session has cores; under Connect it has to be asked."""
     if tasks is not None:
         if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
@@ -92,7 +96,7 @@ def task_count(spark: Any, tasks: int | None = None) -> int:
     return max(1, int(spark.range(0, 1 << 16).selectExpr("spark_partition_id()").distinct().count()))
 
 
-def _frame(spark: Any, root: str, plan: Mapping[str, str], schema: pa.Schema) -> Any:
+def _frame(spark: SparkSession, root: str, plan: Mapping[str, str], schema: pa.Schema) -> DataFrame:
     """What was planned here, handed to the data source, which tells Spark of the columns and reads those it needs."""
     options = {**plan, handover.COLUMNS: spark_schema(schema).json()}
     return spark.read.format("lancepart").options(**options).load(root)
@@ -107,7 +111,7 @@ class Handed:
         yield from work.batches()
 
 
-def handed(options: Mapping[str, str], columns: Sequence[str] | None) -> tuple[Any, tuple[bytes, list[bytes]]]:
+def handed(options: Mapping[str, str], columns: Sequence[str] | None) -> tuple[StructType, tuple[bytes, list[bytes]]]:
     """The columns and the plan that were handed over, of some columns; Spark wants one column and one task at least."""
     if handover.COLUMNS not in options:
         raise InvalidInputError(f"option {handover.PLAN!r} needs {handover.COLUMNS!r} beside it")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from inspect import signature
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,12 +14,12 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
-from lancepart.model.aliases import JsonMapping
+from lancepart.model.aliases import JsonMapping, Value
 from lancepart.model.schema import COMMENT
 from lancepart.write.casts import cast
 from lancepart.write.fits import may_fit
 
-_PLAIN: dict[Any, Any] = {
+_PLAIN: dict[pa.DataType, spark.DataType] = {
     pa.null(): spark.NullType(),
     pa.bool_(): spark.BooleanType(),
     pa.int8(): spark.ByteType(),
@@ -51,7 +52,7 @@ _UTC: _Zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).pa
 """Spark 4.1 has no other zone, and no name for it."""
 
 
-def spark_schema(schema: Any) -> Any:
+def spark_schema(schema: Iterable[pa.Field]) -> spark.StructType:
     """An Arrow schema as Spark's; a column that Spark has no type for is named in the error."""
     fields = []
     for field in schema:
@@ -62,13 +63,13 @@ def spark_schema(schema: Any) -> Any:
     return spark.StructType(fields)
 
 
-def _comment(field: Any) -> dict[str, str]:
+def _comment(field: pa.Field) -> dict[str, str]:
     """A field's comment, where Spark has it too."""
     text = (field.metadata or {}).get(COMMENT.encode())
     return {} if text is None else {COMMENT: text.decode()}
 
 
-def spark_type(kind: pa.DataType) -> Any:
+def spark_type(kind: pa.DataType) -> spark.DataType:
     """The Spark type that holds every value of an Arrow type; only nanoseconds are cut to microseconds.
 
     >>> spark_type(pa.list_(pa.float32(), 4)).simpleString(), spark_type(pa.uint32()).simpleString()
@@ -94,7 +95,7 @@ def spark_type(kind: pa.DataType) -> Any:
     return _nested(kind)
 
 
-def _nested(kind: pa.DataType) -> Any:
+def _nested(kind: pa.DataType) -> spark.DataType:
     types = pa.types
     if types.is_struct(kind):
         return spark_schema(kind)
@@ -106,7 +107,7 @@ def _nested(kind: pa.DataType) -> Any:
     raise UnsupportedOperationError(f"Spark has no type for {kind}")
 
 
-def read_schema(spelled: str | JsonMapping) -> Any:
+def read_schema(spelled: str | JsonMapping) -> spark.StructType:
     """A schema of Spark's from its JSON; a user-defined type is what it is stored as.
 
     PySpark itself would import the class that such a type names, or unpickle it.
@@ -118,14 +119,14 @@ def read_schema(spelled: str | JsonMapping) -> Any:
         raise InvalidInputError(f"not a schema in Spark's JSON: {error!r}") from None
 
 
-def read_type(spelled: str | JsonMapping) -> Any:
+def read_type(spelled: str | JsonMapping) -> spark.DataType:
     """A type of Spark's from its JSON, as ``read_schema`` reads those of columns."""
     kind = json.loads(spelled) if isinstance(spelled, str) else spelled
     field = {"name": "type", "type": kind, "nullable": True, "metadata": {}}
     return read_schema({"type": "struct", "fields": [field]}).fields[0].dataType
 
 
-def _without_classes(given: pa.DataType) -> Any:
+def _without_classes(given: Value) -> Value:
     match given:
         case {"type": "udt", "sqlType": kind}:
             return _without_classes(kind)
@@ -139,12 +140,12 @@ def _without_classes(given: pa.DataType) -> Any:
             return given
 
 
-def arrow_schema(schema: Any) -> Any:
+def arrow_schema(schema: spark.StructType) -> pa.Schema:
     """The Arrow schema in which Spark takes rows."""
     return to_arrow_schema(schema, **_UTC)
 
 
-def commented(columns: Any, schema: Any) -> Any:
+def commented(columns: pa.Schema, schema: spark.StructType) -> pa.Schema:
     """An Arrow schema with the comments that Spark's columns have."""
     comments = [field.metadata.get(COMMENT) for field in schema]
     fields = [
@@ -153,13 +154,13 @@ def commented(columns: Any, schema: Any) -> Any:
     return pa.schema(fields, metadata=columns.metadata)
 
 
-def as_spark(batch: Any, schema: Any) -> Any:
+def as_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A batch in the Arrow schema in which Spark takes it."""
     arrays = [as_spark_array(batch.column(field.name), field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def as_spark_array(array: Any, wanted: pa.DataType) -> Any:
+def as_spark_array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """An array in the type in which Spark takes it; times are cut toward the past, as their hashes are."""
     if array.type == wanted:
         return array
@@ -171,20 +172,20 @@ def as_spark_array(array: Any, wanted: pa.DataType) -> Any:
     return pc.cast(array, wanted, safe=False) if pa.types.is_nested(kind) else pc.cast(array, wanted)
 
 
-def _floored(array: Any) -> Any:
+def _floored(array: pa.Array) -> pa.Array:
     ticks = pc.fill_null(array.cast(pa.int64()), 0).to_numpy(zero_copy_only=False) // 1_000
     plain = pa.array(ticks, mask=pc.is_null(array).to_numpy(zero_copy_only=False))
     whole = pa.duration("us") if pa.types.is_duration(array.type) else pa.timestamp("us", array.type.tz)
     return plain.cast(whole)
 
 
-def from_spark(batch: Any, schema: Any) -> Any:
+def from_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A batch that Spark gives, in a table's own types; a value that one of them can't hold is refused."""
     arrays = [_taken(array, field.type, field.name) for array, field in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _taken(array: Any, wanted: pa.DataType, name: str) -> Any:
+def _taken(array: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
     if isinstance(wanted, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(wanted, _taken(array, wanted.storage_type, name))
     if pa.types.is_float16(wanted) and pa.types.is_floating(array.type):
@@ -192,7 +193,7 @@ def _taken(array: Any, wanted: pa.DataType, name: str) -> Any:
     return cast(array, wanted, name)
 
 
-def _halved(array: Any, wanted: pa.DataType) -> Any:
+def _halved(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     """The nearest values of a type that Spark has not; those that are too large stay, so that they are refused."""
     near = pc.cast(pc.cast(array, wanted), array.type)
     return pc.if_else(pc.or_(pc.is_finite(near), pc.invert(pc.is_finite(array))), near, array)

@@ -437,6 +437,24 @@ class PartitionedTable(Result):
 
         return union.of_scan(self.scan(where, version=version)).dataset
 
+    def publish_lance(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """The latest snapshot as one Lance dataset on disk, for clients that know nothing of lancepart.
+
+        It stands at a path or, without one, in ``union.lance`` beneath the root. Publishing again brings it up to date;
+        until ``unpublish_lance`` nothing that it reads is collected.
+        """
+        self._refuse_past()
+        from lancepart.maintain.publish import publish
+
+        return publish(self._manifest, path)
+
+    def unpublish_lance(self, path: str | os.PathLike[str] | None = None) -> None:
+        """Remove a dataset that ``publish_lance`` made, and hold on to nothing for it any more."""
+        self._refuse_past()
+        from lancepart.maintain.publish import unpublish
+
+        unpublish(self._manifest, path)
+
     def join(
         self,
         other: PartitionedTable,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import lance
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +33,18 @@ def delete(world: World, draw: Any) -> None:
 def compact(world: World, draw: Any) -> None:
     if world.table.metadata.transactions == "strong":
         world.table.maintenance.compact()
+
+
+def published(world: World) -> Any:
+    """The rows of the published union, as whoever opens it by its address finds them."""
+    uri = world.table.publish_lance().uri
+    return lance.dataset(uri).to_table(blob_handling="all_binary")
+
+
+def publish(world: World, draw: Any) -> None:
+    found = published(world)
+    assert found.schema.types == world.table.schema.types
+    assert multiset(found) == multiset(world.rows)
 
 
 EVOLUTIONS = (*(step for step in CHANGES if step is not World.check), delete, delete, compact)
@@ -68,6 +82,27 @@ def test_a_union_holds_what_the_scan_finds(data: Any) -> None:
         if world.past:
             version, rows = draw(st.sampled_from(world.past))
             assert multiset(table.to_lance(version=version).to_table()) == multiset(rows)
+
+
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES)
+@given(data=st.data())
+def test_a_published_union_follows_the_table(data: Any) -> None:
+    draw = data.draw
+    schema = draw(schemas())
+    with TemporaryDirectory() as directory:
+        mode = draw(st.sampled_from(["strong", "strong", "weak"]))
+        table = lp.create_table(f"{directory}/t", schema, draw(some.partitionings(schema)), transactions=mode)
+        world = World(table=table, rows=schema.empty_table())
+        world.append(draw)
+        for step in draw(st.lists(st.sampled_from((*EVOLUTIONS, publish, publish)), min_size=1, max_size=STEPS)):
+            step(world, draw)
+        publish(world, draw)
+        if world.past:
+            version, rows = draw(st.sampled_from(world.past))
+            table.maintenance.rollback(version)
+            world.rows = rows
+            assert multiset(published(world)) == multiset(table.scan().to_arrow())
 
 
 @settings(max_examples=max(EXAMPLES // 3, 8))

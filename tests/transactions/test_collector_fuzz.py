@@ -12,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import lance
 import pyarrow as pa
 import pytest
 
@@ -21,6 +22,7 @@ from lancepart.errors import CommitConflictError, TableVersionNotFoundError
 from lancepart.layout import create
 from lancepart.maintain import collect
 from lancepart.storage import history
+from lancepart.storage.removal import UNION_DIRECTORY
 from lancepart.storage.root import Root
 from tests.support.catalogs import Place
 from tests.support.interleave import DONE, PLANNED, Stepper
@@ -84,6 +86,7 @@ class World:
     paused: list[Paused] = field(default_factory=list)
     did: Counter[str] = field(default_factory=Counter)
     next_id: int = 0
+    published: Rows | None = None
 
     def __post_init__(self) -> None:
         self.table = lp.create_table(self.place.root, SCHEMA, ["bank"])
@@ -192,6 +195,10 @@ class World:
             except TableVersionNotFoundError:
                 self.did["tags refused"] += 1
 
+    def publish(self) -> None:
+        self.table.publish_lance()
+        self.published = dict(self.rows)
+
     def untag(self) -> None:
         if self.tags:
             name = self.chance.choice(sorted(self.tags))
@@ -246,8 +253,17 @@ class World:
             raise waiting.error
         self.check()
 
+    def check_published(self) -> None:
+        """What other clients see of the table is what it was when it was published."""
+        if self.published is not None:
+            dataset = lance.dataset(f"{self.place.root}/{UNION_DIRECTORY}")
+            found = dataset.to_table(blob_handling="all_binary").to_pylist()
+            assert all(row["b"] == blob(row["id"]) for row in found)
+            assert {row["id"]: (row["bank"], row["x"]) for row in found} == self.published
+
     def check(self) -> None:
         """All that must be readable reads just so."""
+        self.check_published()
         latest = opened(self.place)
         self.note()
         assert content(latest) == self.rows
@@ -274,6 +290,7 @@ ACTIONS = {
     "compact": 1,
     "index": 1,
     "tag": 1,
+    "publish": 1,
     "untag": 0.5,
     "rollback": 0.5,
 }

@@ -44,6 +44,10 @@ UPGRADE = f"{OWN}upgrade"
 UPGRADED = f"{OWN}upgraded"
 OLD_TREE = f"{OWN}old_tree"
 
+UNION = f"{OWN}union."
+UNION_OF, UNION_ROOT, UNION_SNAPSHOT = f"{OWN}table", f"{OWN}root", f"{OWN}snapshot"
+NEXT_FRAGMENT = f"{OWN}next_fragment"
+
 LEAF_ID = "lancepart:field_id"
 
 _VERSION = re.compile(r"(.+)\$([0-9]+)", re.DOTALL)

@@ -6,6 +6,7 @@ import contextlib
 import html
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -91,6 +92,15 @@ _STRAYS = pa.schema(
         ("read_version", pa.uint64()),
         ("main_version", pa.uint64()),
         ("main_rows", pa.int64()),
+    ]
+)
+_UNIONS = pa.schema(
+    [
+        ("uri", pa.string()),
+        ("snapshot", pa.int64()),
+        ("version", pa.int64()),
+        ("fragments", pa.int64()),
+        ("pinned", pa.list_(pa.int64())),
     ]
 )
 _DETACHED = 1 << 63
@@ -247,6 +257,16 @@ class Inspect:
                 for each in handle.describe_indices()
             ]
         return pa.Table.from_pylist(rows, schema=_INDICES)
+
+    def unions(self) -> pa.Table:
+        """The Lance datasets that ``publish_lance`` made: their snapshot, Lance's version, and what is kept for them.
+
+        One that somebody removed by hand has no snapshot; ``unpublish_lance`` forgets it.
+        """
+        from lancepart.maintain.publish import registered
+
+        rows = [asdict(each) for each in registered(self._manifest)]
+        return pa.Table.from_pylist(rows, schema=_UNIONS)
 
     def unpublished_commits(self) -> pa.Table:
         """Leaves to whose main branch someone committed by hand: with strong transactions no reader sees that."""

@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 from lancepart.commit import manifest_changes
-from lancepart.errors import TableVersionNotFoundError
+from lancepart.errors import InvalidInputError, TableVersionNotFoundError
+from lancepart.format.names import OWN
 from lancepart.layout import create
 from lancepart.layout.layouts import refuse_past
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
 
 
+def hold(manifest: Manifest, name: str, version: int) -> None:
+    """Name a snapshot, unless it is expiring: an expiry whose mark came later keeps all that it reads."""
+    others = _names_of(manifest, version)
+    history.create_tag(manifest, name, version)
+    snapshot = manifest.snapshot()
+    protected = others & _names_of(manifest, version)
+    if not protected and version < manifest_changes.oldest(snapshot, create.load(manifest, snapshot)):
+        history.delete_tag(manifest, name)
+        raise TableVersionNotFoundError(f"snapshot {version} is expiring")
+
+
+def _names_of(manifest: Manifest, version: int) -> set[str]:
+    """The names that a snapshot has; one that it has all the while keeps its files."""
+    return {name for name, named in history.tags(manifest).items() if named == version}
+
+
 class Tags:
-    """The named snapshots of a table."""
+    """The named snapshots of a table; what lancepart itself holds on to, such as published unions, is not shown."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
@@ -20,23 +37,19 @@ class Tags:
         """Name a snapshot; a named one does not expire."""
         target = history.required(self._manifest, version)
         refuse_past(target)
-        version = target.version
-        others = self._names_of(version)
-        history.create_tag(self._manifest, name, version)
-        snapshot = self._manifest.snapshot()
-        protected = others & self._names_of(version)
-        if not protected and version < manifest_changes.oldest(snapshot, create.load(self._manifest, snapshot)):
-            history.delete_tag(self._manifest, name)
-            raise TableVersionNotFoundError(f"snapshot {version} is expiring")
-
-    def _names_of(self, version: int) -> set[str]:
-        """The names that a snapshot has; one that it has all the while keeps its files."""
-        return {name for name, named in self.list().items() if named == version}
+        _refuse_own(name)
+        hold(self._manifest, name, target.version)
 
     def delete(self, name: str) -> None:
         """Take a name away."""
+        _refuse_own(name)
         history.delete_tag(self._manifest, name)
 
     def list(self) -> dict[str, int]:
         """The names and their snapshots."""
-        return history.tags(self._manifest)
+        return {name: version for name, version in history.tags(self._manifest).items() if not name.startswith(OWN)}
+
+
+def _refuse_own(name: str) -> None:
+    if isinstance(name, str) and name.startswith(OWN):
+        raise InvalidInputError(f"tag {name!r}: names that begin with {OWN!r} are lancepart's own")

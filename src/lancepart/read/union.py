@@ -58,7 +58,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Columns:
+class Columns:
     """How a leaf's files give the union's columns: by their ids, or as columns that must be computed."""
 
     ids: Mapping[int, int]
@@ -101,33 +101,33 @@ def of_leaves(
 
     def opened(item: Leaf) -> Source | None:
         asked = predicate if partly is None or item.object_id in partly else None
-        return _opened(LeafTask(root=root, metadata=metadata, leaf=item, columns=(), predicate=asked))
+        return open_source(LeafTask(root=root, metadata=metadata, leaf=item, columns=(), predicate=asked))
 
     ordered = sorted(leaves, key=lambda item: item.object_id)
-    sources = [source for source in _over(ordered, opened) if source is not None]
+    sources = [source for source in over(ordered, opened) if source is not None]
     bases = Bases()
     places = [bases.of_leaf(root, source.leaf.location, source.handle) for source in sources]
-    empty = union.create(root, uri, _schema(metadata, sources), bases)
-    builder = _Builder(metadata, empty)
+    empty = union.create(root, uri, schema_of(metadata, sources), bases)
+    builder = Builder(metadata, empty)
     planned, number = [], 0
     for source, place in zip(sources, places, strict=True):
-        found = [item for item in _live_fragments(source) if source.shown is None or item.id in source.shown]
+        found = [item for item in live_fragments(source) if source.shown is None or item.id in source.shown]
         planned.append((source, place, list(enumerate(found, number + 1))))
         number += len(found)
-    made = [part for parts in _over(planned, lambda item: builder.fragments(*item)) for part in parts]
+    made = [part for parts in over(planned, lambda item: builder.fragments(*item)) for part in parts]
     hidden = {part.id: offsets for part, offsets in made if len(offsets)}
     dataset = empty.filled([part for part, _ in made], hidden)
     whose = {n: (source.leaf.object_id, item.id) for source, _, each in planned for n, item in each}
     return Union(dataset=dataset, fragments=whose)
 
 
-def _over(items: Sequence[Any], action: Callable[[Any], Any]) -> list[Any]:
+def over(items: Sequence[Any], action: Callable[[Any], Any]) -> list[Any]:
     """Do something for each item, on threads."""
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(action, items))
 
 
-def _opened(task: LeafTask) -> Source | None:
+def open_source(task: LeafTask) -> Source | None:
     """Open a leaf, and find the rows that its filter matches; None if it has none."""
     opened = reading.opened(task, reading.open_leaf)
     if opened is None:
@@ -140,11 +140,12 @@ def _opened(task: LeafTask) -> Source | None:
     return replace(source, shown=leaf_data.split_addresses(found)) if len(found) else None
 
 
-def _live_fragments(source: Source) -> list[Any]:
+def live_fragments(source: Source) -> list[Any]:
+    """The fragments of a leaf that have rows."""
     return [item.metadata for item in source.handle.get_fragments() if item.metadata.num_rows]
 
 
-def _schema(metadata: TableMetadata, sources: Sequence[Source]) -> pa.Schema:
+def schema_of(metadata: TableMetadata, sources: Sequence[Source]) -> pa.Schema:
     """The table's columns under names that Lance can have, blobs in the encoding that the leaves have."""
     taken: set[str] = set()
     fields = []
@@ -157,10 +158,10 @@ def _schema(metadata: TableMetadata, sources: Sequence[Source]) -> pa.Schema:
 
 def _encoded(field: Any, number: int | None, sources: Sequence[Source]) -> Any:
     """A field that holds blobs as the leaves hold them: bytes beside the file, or in it, or plain."""
-    if not is_blob(field.type) and not _is_marked(field):
+    if not is_blob(field.type) and not is_marked(field):
         return field
     found = [stored for source in sources if (stored := _stored(source, number)) is not None]
-    kinds = {(is_blob(stored.type), _is_marked(stored)) for stored in found}
+    kinds = {(is_blob(stored.type), is_marked(stored)) for stored in found}
     if len(kinds) > 1:
         raise UnsupportedOperationError(
             f"column {field.name!r} holds blobs in several encodings, which one Lance dataset can't have: "
@@ -169,7 +170,7 @@ def _encoded(field: Any, number: int | None, sources: Sequence[Source]) -> Any:
     if not found:
         return field
     kept = {key: value for key, value in (field.metadata or {}).items() if key != _BLOB_MARK}
-    marked = {_BLOB_MARK: b"true"} if _is_marked(found[0]) else {}
+    marked = {_BLOB_MARK: b"true"} if is_marked(found[0]) else {}
     return pa.field(field.name, found[0].type, field.nullable, {**kept, **marked} or None)
 
 
@@ -179,11 +180,12 @@ def _stored(source: Source, number: int | None) -> Any:
     return None if name is None else source.shape.schema.field(name)
 
 
-def _is_marked(field: Any) -> bool:
+def is_marked(field: Any) -> bool:
+    """Whether a column holds blobs in Lance's first encoding of them."""
     return (field.metadata or {}).get(_BLOB_MARK) == b"true"
 
 
-class _Builder:
+class Builder:
     """Makes a union's fragments out of those of leaves."""
 
     def __init__(self, metadata: TableMetadata, empty: EmptyUnion) -> None:
@@ -195,10 +197,10 @@ class _Builder:
         self, source: Source, bases: Mapping[int | None, int], numbered: Sequence[tuple[int, Any]]
     ) -> list[tuple[Any, Any]]:
         """The fragments of a leaf under their numbers in the union, each with the offsets of rows to hide."""
-        columns = self._columns_of(source)
+        columns = self.columns_of(source)
         made = []
         for number, item in numbered:
-            shown = self._shown(source, item)
+            shown = self.shown(source, item)
             own = self._computed(source, item, columns.computed)
             try:
                 part = union.fragment(item, number, fields=columns.ids, bases=bases, own=own)
@@ -208,7 +210,7 @@ class _Builder:
             made.append((part, hidden))
         return made
 
-    def _columns_of(self, source: Source) -> _Columns:
+    def columns_of(self, source: Source) -> Columns:
         """Which of the union's columns a leaf's files hold as they are, and which must be computed of them."""
         ids: dict[int, int] = {}
         computed = []
@@ -222,13 +224,13 @@ class _Builder:
             mapping = union.field_mapping(native[stored.name], place) if _is_same(stored, shown) else None
             if mapping is not None:
                 ids |= mapping
-            elif is_blob(shown.type) or is_blob(stored.type) or _is_marked(stored):
+            elif is_blob(shown.type) or is_blob(stored.type) or is_marked(stored):
                 raise _refused(source.leaf, f"it stores the blobs of {wanted.name!r} in another way")
             else:
                 computed.append((shown.name, wanted))
-        return _Columns(ids=ids, computed=tuple(computed))
+        return Columns(ids=ids, computed=tuple(computed))
 
-    def _shown(self, source: Source, item: Any) -> Any:
+    def shown(self, source: Source, item: Any) -> Any:
         """The offsets of a fragment's rows that the union shows, None for all."""
         if source.shown is not None:
             return source.shown[item.id]
@@ -268,5 +270,5 @@ def _refused(item: Leaf, reason: str) -> UnsupportedOperationError:
 
 def _is_same(stored: Any, shown: Any) -> bool:
     """Whether a leaf's files hold a column just as the union's would."""
-    same_kind = is_blob(stored.type) == is_blob(shown.type) and _is_marked(stored) == _is_marked(shown)
+    same_kind = is_blob(stored.type) == is_blob(shown.type) and is_marked(stored) == is_marked(shown)
     return same_kind and (is_blob(stored.type) or bare(stored.type) == bare(shown.type))

@@ -13,6 +13,8 @@ from lancepart.storage.snapshot import Snapshot
 
 LEAF_DIRECTORY = re.compile(r"^[0-9a-f]{8}_v\d+\$.*\$dataset$")
 
+UNION_DIRECTORY = "union.lance"
+
 FATE = f"{NAME}/_fate"
 
 _OF_LANCE = {"data", "_versions", "_transactions", "_deletions", "_indices", "_refs"}
@@ -92,4 +94,4 @@ def is_of_root(path: str) -> bool:
         return True
     if len(parts) < 3 or parts[1] not in _OF_LANCE:
         return False
-    return parts[0] == NAME or LEAF_DIRECTORY.match(parts[0]) is not None
+    return parts[0] in (NAME, UNION_DIRECTORY) or LEAF_DIRECTORY.match(parts[0]) is not None

@@ -1,0 +1,175 @@
+"""A union on disk becomes that of a newer snapshot: only the fragments of leaves that changed are made again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lancepart.errors import UnsupportedOperationError
+from lancepart.format.names import NEXT_FRAGMENT
+from lancepart.layout.columns import is_blob
+from lancepart.layout.leaves import Leaf
+from lancepart.layout.metadata import TableMetadata
+from lancepart.model.schema import field_id
+from lancepart.read.leaf import LeafTask
+from lancepart.read.union import Builder, Source, is_marked, live_fragments, open_source, over, schema_of
+from lancepart.storage import leaf_data, published, union
+from lancepart.storage.root import Root
+
+_LAST = (1 << 32) - 2
+
+Paths = frozenset[tuple[int, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Planned:
+    """A leaf's fragments under their numbers in the union: those to make, and those that stay as they are."""
+
+    source: Source
+    place: Mapping[int | None, int]
+    made: tuple[tuple[int, Any], ...]
+    stay: tuple[Any, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Publishing:
+    """The union at a place, and the leaves that it is to show; ``known`` are those that it shows at this version."""
+
+    root: Root
+    uri: str
+    metadata: TableMetadata
+    leaves: Sequence[Leaf]
+    known: frozenset[str] = frozenset()
+    made_again: int = 0
+    _next: int = 1
+    _before: Mapping[Paths, Any] = field(default_factory=dict)
+    _handle: Any = None
+
+    def publish(self, handle: Any, marks: Mapping[str, str]) -> Any:
+        """Let the dataset show the leaves, in one commit; None stands for one that is to be made."""
+        stay, again = self._divided(handle)
+        sources = [each for each in over(again, self._opened) if each is not None]
+        schema = schema_of(self.metadata, sources)
+        if stay and handle is not None and not published.is_same(handle, schema):
+            sources = [each for each in over(self.leaves, self._opened) if each is not None]
+            stay, schema = {}, schema_of(self.metadata, sources)
+        self.made_again = len(sources)
+        handle = published.create(self.root, self.uri, schema, marks) if handle is None else handle
+        self._handle, self._next = handle, _next_number(handle)
+        bases = published.bases_of(handle)
+        places = [bases.of_leaf(self.root, each.leaf.location, each.handle) for each in sources]
+        handle = published.with_bases(self.root, handle, bases)
+        parts = [part for own in stay.values() for part in own] + self._made(handle, schema, sources, places)
+        counted = {**marks, NEXT_FRAGMENT: str(self._next)}
+        return published.replaced(self.root, handle, schema, counted, parts)
+
+    def _divided(self, handle: Any) -> tuple[dict[str, list[Any]], list[Leaf]]:
+        """The fragments of leaves that are shown already, and the leaves that are looked at again.
+
+        A fragment is that of the leaf in whose directory its first file is; a leaf without exactly as many as it has
+        is looked at again, and so are all if a column's encoding depends on what the leaves have.
+        """
+        if handle is None or any(is_blob(each.type) or is_marked(each) for each in self.metadata.schema):
+            return {}, list(self.leaves)
+        paths = {number: base.path for number, base in handle.base_paths().items()}
+        owned: dict[str | None, list[Any]] = defaultdict(list)
+        for part in handle.get_fragments():
+            owned[paths.get(part.metadata.files[0].base_id)].append(part.metadata)
+        stay: dict[str, list[Any]] = {}
+        for leaf in self.leaves:
+            own = owned[self.root.uri_of(leaf.location)]
+            if leaf.object_id in self.known and leaf.stats is not None and len(own) == leaf.stats.fragments:
+                stay[leaf.object_id] = own
+        return stay, [leaf for leaf in self.leaves if leaf.object_id not in stay]
+
+    def _opened(self, leaf: Leaf) -> Source | None:
+        return open_source(LeafTask(root=self.root, metadata=self.metadata, leaf=leaf, columns=(), predicate=None))
+
+    def _made(
+        self, handle: Any, schema: pa.Schema, sources: Sequence[Source], places: Sequence[Mapping[int | None, int]]
+    ) -> list[Any]:
+        """The fragments of leaves that are looked at again."""
+        if not sources:
+            return []
+        same = published.is_same(handle, schema)
+        self._before = {_paths(part.metadata): part.metadata for part in handle.get_fragments()}
+        empty = published.scratch(self.root, handle, schema)
+        builder = Builder(self.metadata, empty)
+        planned = [self._plan(builder, *each, same=same) for each in zip(sources, places, strict=True)]
+        made = [
+            part
+            for parts in over(planned, lambda each: builder.fragments(each.source, each.place, each.made))
+            for part in parts
+        ]
+        hidden = {part.id: offsets for part, offsets in made if len(offsets)}
+        stay = [part for each in planned for part in each.stay]
+        return stay + published.with_hidden(empty, [part for part, _ in made], hidden)
+
+    def _plan(self, builder: Builder, source: Source, place: Mapping[int | None, int], *, same: bool) -> _Planned:
+        """Which of a leaf's fragments the union has already, and under which numbers it gets the others.
+
+        A number whose rows an index may know is kept only if no row of the fragment came back since.
+        """
+        made, stay, columns = [], [], builder.columns_of(source)
+        derived = any(source.matching.names.get(field_id(field) or 0) is not None for _, field in columns.computed)
+        for item in live_fragments(source):
+            named = union.fragment(item, 0, fields=columns.ids, bases=place)
+            old = self._before.get(_paths(named))
+            shown = builder.shown(source, item)
+            before = None if old is None else self._shown_before(old)
+            if old is not None and same and not derived and _equal(shown, before) and _is_read_alike(named, old):
+                stay.append(old)
+            elif old is not None and _within(shown, before, int(item.physical_rows)):
+                made.append((int(old.id), item))
+            else:
+                made.append((self._taken(), item))
+        return _Planned(source=source, place=place, made=tuple(made), stay=tuple(stay))
+
+    def _shown_before(self, part: Any) -> Any:
+        return None if part.deletion_file is None else leaf_data.live_offsets(self._handle, int(part.id))
+
+    def _taken(self) -> int:
+        """A number that no fragment of this dataset ever had."""
+        if self._next > _LAST:
+            raise UnsupportedOperationError(
+                "the published dataset has used up its 2^32 numbers of fragments: unpublish it, and publish it anew"
+            )
+        self._next += 1
+        return self._next - 1
+
+
+def _next_number(handle: Any) -> int:
+    used = max((part.fragment_id for part in handle.get_fragments()), default=0)
+    return max(used + 1, int(published.marks_of(handle).get(NEXT_FRAGMENT, "1")))
+
+
+def _paths(part: Any) -> Paths:
+    """The files of a union's fragment that are those of a leaf."""
+    return frozenset((file.base_id, str(file.path)) for file in part.files if file.base_id is not None)
+
+
+def _is_read_alike(part: Any, old: Any) -> bool:
+    """Whether two fragments take the same columns from the same files of a leaf."""
+    return _columns_by_file(part) == _columns_by_file(old)
+
+
+def _columns_by_file(part: Any) -> list[tuple[int, str, list[int]]]:
+    return [(file.base_id, str(file.path), list(file.fields)) for file in part.files if file.base_id is not None]
+
+
+def _equal(shown: Any, before: Any) -> bool:
+    if shown is None or before is None:
+        return shown is None and before is None
+    return bool(np.array_equal(shown, before))
+
+
+def _within(shown: Any, before: Any, rows: int) -> bool:
+    """Whether all rows that are shown were so before; None stands for all of a fragment."""
+    if before is None:
+        return True
+    return (shown is not None or len(before) == rows) and (shown is None or bool(np.isin(shown, before).all()))

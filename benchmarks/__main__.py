@@ -7,7 +7,7 @@ import sys
 
 from benchmarks.report import Report
 
-ALL = ("catalog", "hashing", "join", "pruning", "spark", "transactions", "upkeep")
+ALL = ("catalog", "hashing", "join", "pruning", "search", "spark", "transactions", "upkeep")
 
 
 def main() -> None:

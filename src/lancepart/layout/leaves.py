@@ -28,6 +28,10 @@ from lancepart.model.quoting import quote_identifier
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage.snapshot import Snapshot
 
+_ASKED = 2
+"""How many filters are sent to the manifest before all of its leaves are kept instead."""
+_MOST_KEPT = 10_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
@@ -58,6 +62,8 @@ def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, wh
     columns = ["object_id", "location", "metadata", *map(partition_column, (f.field_id for f in spec.fields))]
     known = snapshot.schema.names if snapshot.schema is not None else ()
     columns += [field.name for field in (READ_VERSION, READ_BRANCH, READ_TAG) if field.name in known]
+    if where is not None and not whole and _is_asked_often(snapshot, spec):
+        return snapshot.derived(("leaves", spec.id), lambda: candidates(snapshot, spec, None))
     test = f"object_type = '{TABLE}'" if where is None else f"({where}) AND object_type = '{TABLE}'"
     found = snapshot.scan(test, columns=None if whole else columns)
     assert found is not None
@@ -65,6 +71,15 @@ def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, wh
     mine = pc.and_(pc.starts_with(ids, f"v{spec.id}$"), pc.ends_with(ids, f"${DATASET}"))
     depth = pc.equal(pc.count_substring(ids, "$"), len(spec.fields) + 1)
     return found.filter(pc.and_(mine, depth))
+
+
+def _is_asked_often(snapshot: Snapshot, spec: PartitionSpec) -> bool:
+    """Whether filters were asked of a snapshot so often that all of its leaves, if few, had better be kept."""
+    asked = snapshot.derived(("filters", spec.id), lambda: [0])
+    asked[0] += 1
+    if asked[0] <= _ASKED or snapshot.handle is None:
+        return False
+    return snapshot.derived("rows", snapshot.handle.count_rows) <= _MOST_KEPT
 
 
 def manifest_leaves(

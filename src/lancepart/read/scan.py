@@ -109,7 +109,10 @@ class Scan(Result):
     @cached_property
     def predicate(self) -> Predicate | None:
         """The filter as a tree."""
-        return None if self.where is None else parse(self.where, self.metadata.plain_schema)
+        where, schema = self.where, self.metadata.plain_schema
+        if not isinstance(where, str):
+            return None if where is None else parse(where, schema)
+        return self.snapshot.derived(("filter", where, schema), lambda: parse(where, schema))
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -175,7 +175,7 @@ class Search(Result):
         """Which leaves are searched, by which index or row by row, and which are skipped."""
         lines = [self.scan.explain(), "", repr(self)]
         if self.vector is not None:
-            lines += self._run.explain(self.vector.column, self.metric, exact=self.options.exact)
+            lines += self._run.explain(self.vector, self.options, self.metric)
         if self.text is not None:
             lines.append(f"text: scores of the {self.options.statistics}, by an index in memory")
         return "\n".join(lines)

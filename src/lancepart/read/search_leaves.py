@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from lancepart.layout.columns import stores, to_table_columns
+from lancepart.layout.columns import to_table_columns
 from lancepart.layout.leaves import Leaf
 from lancepart.model.aliases import JsonObject
 from lancepart.model.nested import path_of, project
@@ -19,26 +19,19 @@ from lancepart.model.schema import field_id
 from lancepart.read import leaf as reading
 from lancepart.read.hits import Hits
 from lancepart.read.in_order import THREADS
-from lancepart.read.leaf import ADDRESS, LeafTask, OpenLeaf
+from lancepart.read.leaf import LeafTask, OpenLeaf
 from lancepart.read.scan import Scan
-from lancepart.read.search_request import Options, VectorQuery
+from lancepart.read.search_union import SearchUnion, union_of
+from lancepart.read.union import matching_partly
 from lancepart.storage import search as storage
 from lancepart.storage.cache import cache, handle_size
 from lancepart.storage.translate import storage_errors
 
 Result = TypeVar("Result")
-REFINED = 10
-"""How many times more rows than wanted are ranked anew by their true distances where an index only estimates them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexUse:
-    """An index of a leaf that a search can use, and whether the distances that it gives are only estimates."""
-
-    name: str
-    kind: str
-    covered: int
-    estimates: bool
+_FEW_LEAVES = 2
+_SMALL_BYTES = 4 << 20
+"""Leaves no larger than that have the columns that searches show kept in memory."""
+_LEAST_CAPACITY = 16 * _SMALL_BYTES
 
 
 class SearchLeaves:
@@ -46,9 +39,10 @@ class SearchLeaves:
 
     def __init__(self, scan: Scan) -> None:
         self.scan = scan
-        self.leaves: tuple[Leaf, ...] = tuple(sorted(scan.plan().leaves, key=lambda leaf: leaf.object_id))
+        self.leaves, self._partly = _planned(scan)
         self._open: dict[int, OpenLeaf | None] = {}
         self._lock = threading.Lock()
+        self._union: SearchUnion | None = None
 
     def over(self, places: Sequence[int], action: Callable[[int], Result]) -> list[Result]:
         """Do something for leaves on threads; the results in their order."""
@@ -67,89 +61,126 @@ class SearchLeaves:
         with self._lock:
             if at in self._open:
                 return self._open[at]
-        found = reading.opened(self.scan.task_of(self.leaves[at]), kept_open)
+        task = self.scan.task_of(self.leaves[at])
+        found = reading.opened(replace(task, predicate=None) if self.is_whole(at) else task, kept_open)
         with self._lock:
             return self._open.setdefault(at, found)
 
-    def nearest(self, query: VectorQuery, options: Options, metric: str) -> Hits:
-        """The best rows of each query over all leaves."""
-        found = self.over(self.places, lambda at: self._nearest(at, query, options, metric))
-        return Hits.together(found).best(options.k, options.offset)
+    def is_whole(self, at: int) -> bool:
+        """Whether all rows of a leaf are known to match."""
+        return self.leaves[at].object_id not in self._partly
 
-    def _nearest(self, at: int, query: VectorQuery, options: Options, metric: str) -> Hits:
-        opened = self.opened(at)
-        field = self.scan.metadata.schema.field(query.column)
-        name = None if opened is None else opened.matching.names.get(field_id(field) or 0)
-        if opened is None or name is None:
-            return Hits.together([])
-        vectors = query.vectors if query.many else query.vectors[0]
-        asked: JsonObject = {"k": options.wanted, "metric": metric, "distance_range": options.distance_range}
-        with storage_errors(f"search the leaf at {opened.task.leaf.location!r}", opened.task.root):
-            if not stores(opened.matching.types[field_id(field) or 0], field):
-                return self._converted(at, opened, query, vectors, asked)
-            restricted = self._restriction(opened) if options.prefilter else {}
-            numbers, addresses, distances = storage.nearest(
-                opened.handle,
-                name,
-                vectors,
-                fast=options.fast_search,
-                **asked,
-                **restricted,
-                **_index_options(options, index_on(opened, name, metric)),
-            )
-        return Hits.of(at, addresses, distances, numbers)
+    def union(self) -> SearchUnion | None:
+        """All leaves as one dataset; None if they can't be."""
+        if self._union is None and len(self.leaves) > 1:
+            self._union = union_of(self.scan.root, self.scan.metadata, self.leaves, kept_open)
+        return self._union
 
-    def _converted(self, at: int, opened: OpenLeaf, query: VectorQuery, vectors: Any, asked: JsonObject) -> Hits:
-        """Search a leaf that holds the column in an older, narrower type: its vectors in the table's type."""
-        found = list(reading.with_addresses(replace(opened.task, columns=(query.column,))))
-        if not found:
-            return Hits.together([])
-        rows = pa.Table.from_batches(found)
-        held = storage.in_memory(rows.select([query.column]).rename_columns(["v"]))
-        numbers, places, distances = storage.nearest(held, "v", vectors, use_index=False, **asked)
-        return Hits.of(at, rows.column(ADDRESS).to_numpy()[places.astype(np.int64)], distances, numbers)
-
-    def _restriction(self, opened: OpenLeaf) -> JsonObject:
+    def restriction(self, opened: OpenLeaf) -> JsonObject:
         """What lets only matching rows of a leaf count: a filter that Lance answers, or the rows' addresses."""
         if opened.residual is None:
             return {"where": opened.pushed}
-        return {"allowed": self._addresses(opened)}
+        return {"allowed": reading.matching_addresses(opened.task)}
+
+    def union_restriction(self, made: SearchUnion) -> JsonObject:
+        """The same for all leaves as one dataset."""
+        predicate = self.scan.predicate
+        if predicate is None or all(map(self.is_whole, self.places)):
+            return {}
+        if (where := made.pushed(predicate, self.scan.metadata)) is not None:
+            return {"where": where}
+        parts = self.over(self.places, self._all_matching)
+        places = np.concatenate([np.full(len(part), at) for at, part in enumerate(parts)])
+        return {"allowed": made.joined(places, np.concatenate(parts))}
+
+    def _all_matching(self, at: int) -> Any:
+        opened = self.opened(at)
+        return np.array([], dtype=np.uint64) if opened is None else reading.matching_addresses(opened.task)
 
     def matching_addresses(self, at: int) -> Any:
         """Where the matching rows of a leaf stand; None if all rows match."""
         opened = self.opened(at)
         if opened is None:
             return np.array([], dtype=np.uint64)
-        return None if opened.task.predicate is None else self._addresses(opened)
-
-    def _addresses(self, opened: OpenLeaf) -> Any:
-        return reading.matching_addresses(opened.task)
+        return None if opened.task.predicate is None else reading.matching_addresses(opened.task)
 
     def rows(self, hits: Hits, columns: Sequence[str]) -> Any:
         """The rows of hits in their order, in some of the table's columns or fields inside them."""
         plain = self.scan.metadata.plain_schema
         tops = tuple(dict.fromkeys((path_of(name, plain) or (name,))[0] for name in columns))
         schema = pa.schema([plain.field(name) for name in tops])
-        places = [int(at) for at in np.unique(hits.leaf)]
-        parts = self.over(places, lambda at: self._rows(at, hits.address[hits.leaf == at], tops))
-        whole = pa.Table.from_batches(parts, schema=schema)
-        stood = np.concatenate([np.flatnonzero(hits.leaf == at) for at in places] or [np.array([], dtype=np.int64)])
-        ordered = whole.take(pa.array(np.argsort(stood))).combine_chunks()
+        ordered = self._ordered_rows(hits, tops, schema)
         if tops == tuple(columns):
             return ordered
         batches = ordered.to_batches() or [pa.RecordBatch.from_pylist([], schema=schema)]
         return pa.Table.from_batches([project(batch, columns) for batch in batches])
 
+    def _ordered_rows(self, hits: Hits, tops: Sequence[str], schema: pa.Schema) -> Any:
+        places = [int(at) for at in np.unique(hits.leaf)]
+        if len(places) > _FEW_LEAVES and self._union is not None:
+            return pa.Table.from_batches([self._rows_of_union(self._union, hits, tops)], schema=schema)
+        parts = self.over(places, lambda at: self._rows(at, hits.address[hits.leaf == at], tops))
+        whole = pa.Table.from_batches(parts, schema=schema)
+        if len(places) == 1:
+            return whole
+        stood = np.concatenate([np.flatnonzero(hits.leaf == at) for at in places] or [np.array([], dtype=np.int64)])
+        return whole.take(pa.array(np.argsort(stood))).combine_chunks()
+
+    def _shown_fields(self, columns: Sequence[str]) -> list[pa.Field]:
+        schema = self.scan.metadata.schema
+        return [schema.field(schema.get_field_index(name)) for name in columns]
+
+    def _rows_of_union(self, made: SearchUnion, hits: Hits, columns: Sequence[str]) -> Any:
+        shown = self._shown_fields(columns)
+        names = [made.matching.names[field_id(field) or 0] for field in shown]
+        with storage_errors("read rows of leaves", self.scan.root):
+            found = storage.rows_at(made.handle, names, made.joined(hits.leaf, hits.address))
+        return made.shown(found.to_batches()[0] if found.num_rows else _empty(found, 0), shown)
+
     def _rows(self, at: int, addresses: Any, columns: Sequence[str]) -> Any:
         opened = self.opened(at)
         assert opened is not None
-        schema = self.scan.metadata.schema
-        shown = [schema.field(schema.get_field_index(name)) for name in columns]
+        shown = self._shown_fields(columns)
         names = [name for field in shown if (name := opened.matching.names.get(field_id(field) or 0)) is not None]
         with storage_errors(f"read the leaf at {opened.task.leaf.location!r}", opened.task.root):
-            found = storage.rows_at(opened.handle, names, addresses)
+            found = self._taken(at, opened, names, addresses)
         batch = found.to_batches()[0] if names and found.num_rows else _empty(found, len(addresses))
         return to_table_columns(batch, shown, opened.matching)
+
+    def _taken(self, at: int, opened: OpenLeaf, names: list[str], addresses: Any) -> Any:
+        """Columns of the rows at some addresses; those of small leaves are kept in memory."""
+        key = leaf_key(self.scan.task_of(self.leaves[at]))
+        if key is None or not names or not _is_small(self.leaves[at], opened, names):
+            return storage.rows_at(opened.handle, names, addresses)
+
+        def read() -> tuple[Any, Any]:
+            held = storage.all_rows(opened.handle, names)
+            return held.drop_columns([storage.ADDRESS]), held.column(storage.ADDRESS).to_numpy()
+
+        rows, known = cache.get(("rows", key, tuple(names)), read, lambda made: int(made[0].nbytes + made[1].nbytes))
+        return rows.take(pa.array(storage.positions(known, addresses))).combine_chunks()
+
+
+def _planned(scan: Scan) -> tuple[tuple[Leaf, ...], frozenset[str]]:
+    """The leaves of a scan in order, and those of which some rows may not match; known for as long as the snapshot."""
+
+    def make() -> tuple[tuple[Leaf, ...], frozenset[str]]:
+        return tuple(sorted(scan.plan().leaves, key=lambda leaf: leaf.object_id)), matching_partly(scan)
+
+    if scan.planned is not None:
+        return make()
+    return scan.snapshot.derived(("search", scan.where, scan.metadata.plain_schema), make)
+
+
+def _is_small(leaf: Leaf, opened: OpenLeaf, names: Sequence[str]) -> bool:
+    """Whether columns of a leaf take so little memory that they are kept there."""
+    if leaf.stats is None or cache.capacity < _LEAST_CAPACITY:
+        return False
+    if leaf.stats.bytes <= _SMALL_BYTES:
+        return True
+    types = [opened.handle.schema.field(name).type for name in names]
+    fixed = all(pa.types.is_primitive(kind) for kind in types)
+    return fixed and leaf.stats.rows * sum(max(8, kind.bit_width) // 8 for kind in types) <= _SMALL_BYTES
 
 
 def _empty(found: Any, rows: int) -> Any:
@@ -159,39 +190,17 @@ def _empty(found: Any, rows: int) -> Any:
     return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
 
 
-def kept_open(task: LeafTask) -> Any:
-    """The leaf of a task, kept open between searches if its version never changes."""
+def leaf_key(task: LeafTask) -> tuple[Any, ...] | None:
+    """What a leaf at its version is kept under between searches; None if it may change."""
     root, leaf = task.root, task.leaf
     if leaf.read_version is None:
+        return None
+    return root.uri, tuple(sorted(root.storage_options.items())), leaf.location, leaf.read_version
+
+
+def kept_open(task: LeafTask) -> Any:
+    """The leaf of a task, kept open between searches if its version never changes."""
+    key = leaf_key(task)
+    if key is None:
         return reading.open_leaf(task)
-    key = ("leaf", root.uri, tuple(sorted(root.storage_options.items())), leaf.location, leaf.read_version)
-    return cache.get(key, lambda: reading.open_leaf(task, session=cache.session), handle_size)
-
-
-def index_on(opened: OpenLeaf, name: str, metric: str) -> IndexUse | None:
-    """The vector index that answers for a column of a leaf, by the distance that it was built for."""
-    for index in storage.indices_on(opened.handle, name):
-        told = storage.details_of(index)
-        if str(told.get("metric_type", "")).lower() == metric:
-            compression = (told.get("compression") or {}).get("type", "flat")
-            return IndexUse(
-                name=index.name,
-                kind=str(index.index_type),
-                covered=int(index.num_rows_indexed),
-                estimates=compression != "flat",
-            )
-    return None
-
-
-def _index_options(options: Options, index: IndexUse | None) -> JsonObject:
-    """How an index is asked; distances that it only estimates are computed, or those of leaves can't be compared."""
-    if options.exact or index is None:
-        return {"use_index": not options.exact}
-    low, high = options.probes
-    refined = options.refine_factor or (REFINED if index.estimates else None)
-    return {
-        "minimum_nprobes": low,
-        "maximum_nprobes": high,
-        "refine_factor": refined,
-        "ef": options.ef,
-    }
+    return cache.get(("leaf", *key), lambda: reading.open_leaf(task, session=cache.session), handle_size)

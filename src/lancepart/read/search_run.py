@@ -18,8 +18,9 @@ from lancepart.model.schema import field_id
 from lancepart.read import search_text
 from lancepart.read.hits import Hits
 from lancepart.read.scan import Scan
-from lancepart.read.search_leaves import SearchLeaves, index_on
+from lancepart.read.search_leaves import SearchLeaves
 from lancepart.read.search_request import PARTITION, Options, TextQuery, VectorQuery
+from lancepart.read.search_vectors import VectorSearch
 from lancepart.storage import search as storage
 
 QUERY_INDEX = "_query_index"
@@ -52,7 +53,7 @@ class SearchRun:
     def nearest(self, query: VectorQuery, options: Options, metric: str) -> Hits:
         """The rows whose vectors are nearest."""
         with self._timed("vector"):
-            return self._after(options, lambda wider: self.leaves.nearest(query, wider, metric))
+            return self._after(options, lambda wider: VectorSearch(self.leaves, query, wider, metric).run())
 
     def matches(self, query: TextQuery, options: Options, tokenizers: Mapping[str, JsonMapping]) -> Hits:
         """The rows that match a text best."""
@@ -102,26 +103,14 @@ class SearchRun:
         vectors = stored.flatten().to_numpy(zero_copy_only=False).reshape(len(stored), -1)
         return vectors[np.isfinite(vectors.astype(np.float64)).all(axis=1)]
 
-    def explain(self, column: str, metric: str, *, exact: bool) -> list[str]:
+    def explain(self, query: VectorQuery, options: Options, metric: str) -> list[str]:
         """How each leaf is searched for vectors."""
         leaves = self.leaves.leaves
-        ways = [self._way(at, column, metric, exact=exact) for at in self.leaves.places[:_MOST_SHOWN]]
+        search = VectorSearch(self.leaves, query, options, metric)
+        ways = [search.way(at) for at in self.leaves.places[:_MOST_SHOWN]]
         lines = [f"  {leaf.object_id}: {way}" for leaf, way in zip(leaves, ways, strict=False)]
         more = [f"  … and {len(leaves) - len(ways)} more"] if len(leaves) > len(ways) else []
         return [f"vectors: {metric} distance, {len(leaves)} leaves searched", *lines, *more]
-
-    def _way(self, at: int, column: str, metric: str, *, exact: bool) -> str:
-        opened = self.leaves.opened(at)
-        number = field_id(self.scan.metadata.schema.field(column)) or 0
-        name = None if opened is None else opened.matching.names.get(number)
-        if opened is None or name is None:
-            return "skipped, it has no such vectors"
-        rows = int(opened.handle.count_rows())
-        used = None if exact else index_on(opened, name, metric)
-        if used is None:
-            return f"flat, {rows} rows"
-        flat = max(0, rows - used.covered)
-        return f"index {used.name!r} ({used.kind})" + (f", {flat} rows flat" if flat else "")
 
 
 def shared(exact: Hits, found: Hits, queries: int) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from typing import Any
 
 import numpy as np
@@ -36,11 +37,14 @@ _BLOB_MARK = b"lance-encoding:blob"
 class Union:
     """One Lance dataset over leaves of a snapshot; ``fragments`` tells of each of its fragments whose it is.
 
-    That is the leaf's object id, and the fragment's number in the leaf.
+    That is the leaf's object id, and the fragment's number in the leaf. ``keys`` are the numbers of fragments by their
+    ``fragment_key``, ``bases`` those of other directories.
     """
 
     dataset: Any
     fragments: Mapping[int, tuple[str, int]]
+    keys: Mapping[str, int] = dataclass_field(default_factory=dict)
+    bases: Mapping[str, int] = dataclass_field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +71,7 @@ class Columns:
 
 def of_scan(scan: Scan, uri: str = union.MEMORY) -> Union:
     """Exactly the rows of a scan: leaves that hold others have these hidden by deletion files of the union's own."""
-    partly = _matching_partly(scan)
+    partly = matching_partly(scan)
     return of_leaves(scan.root, scan.metadata, scan.plan().leaves, predicate=scan.predicate, partly=partly, uri=uri)
 
 
@@ -77,7 +81,7 @@ def table_provider(scan: Scan, session: object) -> object:
     return made.__datafusion_table_provider__() if session is None else made.__datafusion_table_provider__(session)
 
 
-def _matching_partly(scan: Scan) -> frozenset[str]:
+def matching_partly(scan: Scan) -> frozenset[str]:
     """The leaves that may hold a row that the filter does not match."""
     if scan.predicate is None:
         return frozenset()
@@ -93,32 +97,60 @@ def of_leaves(
     predicate: Predicate | None = None,
     partly: frozenset[str] | None = None,
     uri: str = union.MEMORY,
+    opener: Callable[[LeafTask], Any] = reading.open_leaf,
+    known: Mapping[str, int] | None = None,
+    others: Sequence[str] = (),
 ) -> Union:
     """All rows of some leaves, or those that a filter matches, as one dataset in memory or at ``uri``.
 
-    ``partly`` are the leaves of which some rows may not match; by default the filter is asked of all.
+    ``partly`` are the leaves of which some rows may not match; by default the filter is asked of all. ``known`` are
+    the numbers of fragments that an index covers, by their ``fragment_key``; the others get higher ones. ``others``
+    are directories of datasets whose files are named later.
     """
 
     def opened(item: Leaf) -> Source | None:
         asked = predicate if partly is None or item.object_id in partly else None
-        return open_source(LeafTask(root=root, metadata=metadata, leaf=item, columns=(), predicate=asked))
+        task = LeafTask(root=root, metadata=metadata, leaf=item, columns=(), predicate=asked)
+        return open_source(task, opener)
 
     ordered = sorted(leaves, key=lambda item: item.object_id)
     sources = [source for source in over(ordered, opened) if source is not None]
     bases = Bases()
     places = [bases.of_leaf(root, source.leaf.location, source.handle) for source in sources]
+    named = {other: bases.number(other, is_dataset=True) for other in others}
     empty = union.create(root, uri, schema_of(metadata, sources), bases)
     builder = Builder(metadata, empty)
-    planned, number = [], 0
+    planned, numbers = [], _Numbers(known or {})
     for source, place in zip(sources, places, strict=True):
         found = [item for item in live_fragments(source) if source.shown is None or item.id in source.shown]
-        planned.append((source, place, list(enumerate(found, number + 1))))
-        number += len(found)
+        planned.append((source, place, [(numbers.of(source.leaf.location, item), item) for item in found]))
     made = [part for parts in over(planned, lambda item: builder.fragments(*item)) for part in parts]
     hidden = {part.id: offsets for part, offsets in made if len(offsets)}
     dataset = empty.filled([part for part, _ in made], hidden)
     whose = {n: (source.leaf.object_id, item.id) for source, _, each in planned for n, item in each}
-    return Union(dataset=dataset, fragments=whose)
+    return Union(dataset=dataset, fragments=whose, keys=numbers.given, bases=named)
+
+
+def fragment_key(location: str, item: Any) -> str:
+    """What tells a fragment of a leaf from all others: the files that hold its rows."""
+    return " ".join([location, *(file.path for file in item.files)])
+
+
+class _Numbers:
+    """The numbers of a union's fragments: those that are known, and for the others the next ones."""
+
+    def __init__(self, known: Mapping[str, int]) -> None:
+        self._known, self._next = known, max(known.values(), default=0)
+        self.given: dict[str, int] = {}
+
+    def of(self, location: str, item: Any) -> int:
+        """The number of a fragment of the leaf at a location."""
+        key = fragment_key(location, item)
+        number = self._known.get(key)
+        if number is None:
+            number = self._next = self._next + 1
+        self.given[key] = number
+        return number
 
 
 def over(items: Sequence[Any], action: Callable[[Any], Any]) -> list[Any]:
@@ -127,9 +159,9 @@ def over(items: Sequence[Any], action: Callable[[Any], Any]) -> list[Any]:
         return list(pool.map(action, items))
 
 
-def open_source(task: LeafTask) -> Source | None:
+def open_source(task: LeafTask, opener: Callable[[LeafTask], Any] = reading.open_leaf) -> Source | None:
     """Open a leaf, and find the rows that its filter matches; None if it has none."""
-    opened = reading.opened(task, reading.open_leaf)
+    opened = reading.opened(task, opener)
     if opened is None:
         return None
     shape = leaf_data.shape_of(opened.handle)

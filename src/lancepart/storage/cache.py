@@ -75,6 +75,11 @@ class ByteCache:
             return self._session
 
     @property
+    def capacity(self) -> int:
+        """The most bytes that are kept, Lance's own caches among them."""
+        return self._capacity
+
+    @property
     def held_bytes(self) -> int:
         """How many bytes the kept values hold, Lance's own caches not counted."""
         return self._held

@@ -17,6 +17,7 @@ from lancepart.storage.leaf_data import BLOBS_AS_BYTES
 from lancepart.storage.row_mask import allow_list
 
 DISTANCE, SCORE, QUERY = "_distance", "_score", "query_index"
+ADDRESS = "_rowaddr"
 _TEXT_KIND = "INVERTED"
 
 
@@ -75,13 +76,23 @@ def rows_at(handle: Any, columns: Sequence[str], addresses: Any) -> Any:
         row_addr_allowlist=allow_list(addresses),
         blob_handling=BLOBS_AS_BYTES,
     ).to_table()
-    held = found.column("_rowaddr").to_numpy()
+    places = positions(found.column(ADDRESS).to_numpy(), addresses)
+    return found.drop_columns([ADDRESS]).take(pa.array(places)).combine_chunks()
+
+
+def positions(held: Any, addresses: Any) -> Any:
+    """Where in an array of addresses others stand."""
     order = np.argsort(held)
     found_at = np.searchsorted(held, addresses, sorter=order)
     places = order[np.minimum(found_at, max(0, len(order) - 1))] if len(order) else found_at
     if len(addresses) and (not len(order) or (held[places] != addresses).any()):
         raise InvalidInputError("there is no row with one of the ids: they are of another snapshot, or the row is gone")
-    return found.drop_columns(["_rowaddr"]).take(pa.array(places)).combine_chunks()
+    return places
+
+
+def all_rows(handle: Any, columns: Sequence[str]) -> Any:
+    """Some columns of all rows, with their addresses."""
+    return handle.scanner(columns=list(columns), with_row_address=True, blob_handling=BLOBS_AS_BYTES).to_table()
 
 
 def in_memory(rows: Any) -> Any:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import Any, TypeVar
 
 import lance
 import pyarrow as pa
@@ -22,7 +25,10 @@ from lancepart.storage.translate import storage_errors
 
 _REMEMBERED = 4_096
 _SCANS = 4
+_DERIVED = 256
 _CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+
+Derived = TypeVar("Derived")
 
 
 def awake() -> float:
@@ -42,6 +48,7 @@ class Snapshot:
         self._seen: list[pa.Table] = []
         self._absent: set[str] = set()
         self._settled: dict[str, int] = {}
+        self._derived: OrderedDict[Hashable, Any] = OrderedDict()
         if handle is not None:
             _check_columns(handle)
 
@@ -78,6 +85,23 @@ class Snapshot:
         if columns is None and 0 < found.num_rows <= _REMEMBERED:
             self._seen = [*self._seen[1 - _SCANS :], found]
         return found
+
+    def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
+        """What was computed from this snapshot alone under a key, such as a plan; the least recently used go first.
+
+        Two threads may compute the same value at once, which does no harm.
+        """
+        if key in self._derived:
+            with contextlib.suppress(KeyError):
+                self._derived.move_to_end(key)
+                known: Derived = self._derived[key]
+                return known
+        made = make()
+        self._derived[key] = made
+        if len(self._derived) > _DERIVED:
+            with contextlib.suppress(KeyError):
+                self._derived.popitem(last=False)
+        return made
 
     def table_of(self, ids: Sequence[str]) -> pa.Table:
         """The full rows with these ids, in this order; those that do not exist are left out.

@@ -1,0 +1,282 @@
+"""Searches of 100 uneven tenants beside LanceDB and plain pylance, which hold one table with the tenant indexed.
+
+Calls of all three take turns, so that whatever else the machine does hits them alike. ``LANCEPART_BENCH_LARGE`` takes
+1 M rows of 128 numbers instead of 200 k of 64, ``LANCEPART_BENCH_ROWS`` any other number.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import lance
+import lancedb
+import numpy as np
+import pyarrow as pa
+
+import lancepart as lp
+from benchmarks.report import Report
+
+LARGE = bool(os.environ.get("LANCEPART_BENCH_LARGE"))
+ROWS = int(os.environ.get("LANCEPART_BENCH_ROWS") or (1_000_000 if LARGE else 200_000))
+SIZE = 128 if LARGE else 64
+TENANTS, CLUSTERS, WORDS = 100, 400, 5_000
+K, QUERIES, LEAVES = 10, 60, 1_000
+COLUMNS = ["id", "tenant"]
+
+Call = Callable[[int], pa.Table]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """The rows, the queries, and the three tables that hold them; ``answers`` are the true ids by tenant."""
+
+    rows: pa.Table
+    vectors: Any
+    tenants: Any
+    queries: Any
+    texts: Sequence[str]
+    ours: lp.PartitionedTable
+    peer: Any
+    plain: Any
+
+    def truth(self, tenant: int | None) -> list[set[int]]:
+        """The ids of the nearest rows of each query, of one tenant or of all."""
+        own = np.arange(len(self.vectors)) if tenant is None else np.flatnonzero(self.tenants == tenant)
+        held = self.vectors[own]
+        found = []
+        for query in self.queries:
+            away = ((held - query) ** 2).sum(axis=1)
+            found.append(set(own[np.argpartition(away, min(K, len(own)) - 1)[:K]].tolist()))
+        return found
+
+    def sized(self, at: float) -> int:
+        """The tenant at a share of the order by size, the largest first."""
+        counts = np.bincount(self.tenants, minlength=TENANTS)
+        return int(np.argsort(-counts, kind="stable")[int(at * (TENANTS - 1))])
+
+
+def run(report: Report) -> None:
+    """All figures: p50 and p99 of each in ms, the recall, and the memory that the process came to hold."""
+    os.environ.setdefault("LANCE_LOG", "error")
+    with tempfile.TemporaryDirectory() as folder:
+        case = _case(folder)
+        counts = np.bincount(case.tenants, minlength=TENANTS)
+        large, middle, small = case.sized(0.0), case.sized(0.1), case.sized(0.8)
+        report.note(f"{ROWS} rows x {SIZE}; tenants of {counts[large]}, {counts[middle]}, {counts[small]} rows")
+        for name, tenant in (("large", large), ("middle", middle)):
+            _vectors(report, case, f"one {name} tenant, exact", tenant, exact=True)
+        _vectors(report, case, "small tenant from memory", small, exact=True)
+        _indexed(report, case)
+        for name, tenant in (("large", large), ("middle", middle)):
+            _vectors(report, case, f"one {name} tenant, ANN", tenant)
+        _vectors(report, case, "all tenants, ANN", None)
+        _vectors(report, case, "all tenants, exact", None, exact=True)
+        _texts(report, case, "text, one tenant", large)
+        _texts(report, case, "text, all tenants", None)
+        _fresh(report, case, middle)
+    with tempfile.TemporaryDirectory() as folder:
+        _many_leaves(report, folder)
+    report.note(f"memory of the process at its peak: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB")
+
+
+def _case(folder: str) -> Case:
+    draw = np.random.default_rng(3)
+    share = 1 / np.arange(1, TENANTS + 1) ** 0.8
+    tenants = draw.choice(TENANTS, ROWS, p=share / share.sum()).astype(np.int32)
+    vectors = _clustered(draw, ROWS)
+    words = np.array([f"word{n}" for n in range(WORDS)])
+    often = 1 / np.arange(1, WORDS + 1)
+    drawn = words[draw.choice(WORDS, (ROWS, 8), p=often / often.sum())]
+    rows = pa.table(
+        {
+            "id": np.arange(ROWS),
+            "tenant": tenants,
+            "body": [" ".join(each) for each in drawn],
+            "v": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), SIZE),
+        }
+    )
+    ours = lp.create_table(f"{folder}/ours", rows.schema, ["tenant"])
+    ours.append(rows)
+    peer = lancedb.connect(f"{folder}/peer").create_table("t", rows)
+    peer.create_scalar_index("tenant", index_type="BITMAP")
+    return Case(
+        rows=rows,
+        vectors=vectors,
+        tenants=tenants,
+        queries=vectors[draw.integers(0, ROWS, QUERIES)] + draw.normal(scale=0.3, size=(QUERIES, SIZE)).astype("f4"),
+        texts=[f"word{a} word{b}" for a, b in draw.integers(3, 300, (QUERIES, 2))],
+        ours=ours,
+        peer=peer,
+        plain=lance.dataset(f"{folder}/peer/t.lance"),
+    )
+
+
+def _clustered(draw: Any, count: int) -> Any:
+    centers = draw.normal(size=(CLUSTERS, SIZE)).astype(np.float32)
+    spread = draw.normal(scale=0.6, size=(count, SIZE)).astype(np.float32)
+    return centers[draw.integers(0, CLUSTERS, count)] + spread
+
+
+def _indexed(report: Report, case: Case) -> None:
+    """Build all indices; each side in the way that it recommends."""
+    times = []
+    for build in (_our_indices, _peer_indices):
+        started = time.perf_counter()
+        build(case)
+        times.append(time.perf_counter() - started)
+    report.add("indices built, s", *times)
+    case.plain.checkout_version(case.plain.latest_version)
+
+
+def _our_indices(case: Case) -> None:
+    case.ours.maintenance.create_index("v", progress=False)
+    case.ours.maintenance.create_index("body", progress=False)
+
+
+def _peer_indices(case: Case) -> None:
+    case.peer.create_index("l2", vector_column_name="v", index_type="IVF_FLAT", num_partitions=max(1, ROWS // 2_000))
+    case.peer.create_fts_index("body", use_tantivy=False)
+    case.peer.wait_for_index(["v_idx", "body_idx"], timeout=timedelta(minutes=10))
+
+
+def _vectors(report: Report, case: Case, name: str, tenant: int | None, *, exact: bool = False) -> None:
+    where = None if tenant is None else f"tenant = {tenant}"
+
+    def ours(at: int) -> pa.Table:
+        return case.ours.search(case.queries[at], "v", K, where, COLUMNS, exact=exact).to_arrow()
+
+    def peer(at: int) -> pa.Table:
+        search = case.peer.search(case.queries[at], "v").limit(K).select([*COLUMNS, "_distance"])
+        search = search.bypass_vector_index() if exact else search
+        return (search if where is None else search.where(where, prefilter=True)).to_arrow()
+
+    def plain(at: int) -> pa.Table:
+        asked = {"column": "v", "q": case.queries[at], "k": K, "use_index": not exact}
+        return _plain(case).to_table(columns=[*COLUMNS, "_distance"], nearest=asked, filter=where, prefilter=True)
+
+    truth = case.truth(tenant)
+    _compare(report, name, {"lancepart": ours, "LanceDB": peer, "pylance": plain}, truth)
+
+
+def _plain(case: Case) -> Any:
+    return lance.dataset(case.plain.uri, session=case.plain.session())
+
+
+def _texts(report: Report, case: Case, name: str, tenant: int | None) -> None:
+    where = None if tenant is None else f"tenant = {tenant}"
+
+    def ours(at: int) -> pa.Table:
+        return case.ours.search(case.texts[at], "body", K, where, COLUMNS).to_arrow()
+
+    def peer(at: int) -> pa.Table:
+        search = case.peer.search(case.texts[at], query_type="fts").limit(K).select([*COLUMNS, "_score"])
+        return (search if where is None else search.where(where, prefilter=True)).to_arrow()
+
+    def plain(at: int) -> pa.Table:
+        asked = {"query": case.texts[at], "columns": ["body"]}
+        return _plain(case).to_table(
+            columns=[*COLUMNS, "_score"], full_text_query=asked, limit=K, filter=where, prefilter=True
+        )
+
+    started = time.perf_counter()
+    ours(0)
+    report.note(f"{name}: first search {1000 * (time.perf_counter() - started):.1f} ms")
+    for at in range(5):
+        scores = [np.sort(each(at).column("_score").to_numpy())[::-1] for each in (ours, plain)]
+        np.testing.assert_allclose(*scores, rtol=1e-5)
+    _compare(report, name, {"lancepart": ours, "LanceDB": peer, "pylance": plain}, None)
+
+
+def _fresh(report: Report, case: Case, tenant: int) -> None:
+    """Append to one tenant and search it at once; the new row must be the nearest."""
+    numbers = iter(range(ROWS, ROWS + 10 * QUERIES))
+
+    def row(at: int) -> pa.Table:
+        value = {"id": next(numbers), "tenant": tenant, "body": "fresh", "v": case.queries[at]}
+        return pa.Table.from_pylist([value], schema=case.rows.schema)
+
+    def ours(at: int) -> pa.Table:
+        case.ours.append(row(at))
+        return case.ours.search(case.queries[at], "v", K, f"tenant = {tenant}", COLUMNS).to_arrow()
+
+    def peer(at: int) -> pa.Table:
+        case.peer.add(row(at))
+        found = case.peer.search(case.queries[at], "v").limit(K).select([*COLUMNS, "_distance"])
+        return found.where(f"tenant = {tenant}", prefilter=True).to_arrow()
+
+    for each in (ours, peer):
+        assert each(0).column("id")[0].as_py() >= ROWS
+    _compare(report, "append to one tenant and search it", {"lancepart": ours, "LanceDB": peer}, None, queries=10)
+
+
+def _many_leaves(report: Report, folder: str) -> None:
+    """A thousand small leaves, searched together by a table-wide index."""
+    draw = np.random.default_rng(4)
+    count = LEAVES * 50
+    vectors = _clustered(draw, count)
+    rows = pa.table(
+        {
+            "id": np.arange(count),
+            "tenant": (np.arange(count) % LEAVES).astype(np.int32),
+            "body": [f"word{n % 977} word{n % 311}" for n in range(count)],
+            "v": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), SIZE),
+        }
+    )
+    table = lp.create_table(f"{folder}/many", rows.schema, ["tenant"])
+    table.append(rows)
+    table.maintenance.create_index("v", scope="table", progress=False)
+    queries = vectors[:QUERIES]
+    calls: dict[str, Call] = {
+        "vector": lambda at: table.search(queries[at], "v", K, columns=COLUMNS).to_arrow(),
+        "exact": lambda at: table.search(queries[at], "v", K, columns=COLUMNS, exact=True).to_arrow(),
+        "text": lambda at: table.search(f"word{at} word{at % 311}", "body", K, columns=COLUMNS).to_arrow(),
+    }
+    for name, call in calls.items():
+        started = time.perf_counter()
+        call(0)
+        first = 1000 * (time.perf_counter() - started)
+        times = [_timed(call, at)[0] for at in range(QUERIES)]
+        report.note(f"{LEAVES} leaves, {name:<48} {_figures(times)}   first {first:.1f} ms")
+
+
+def _compare(
+    report: Report, name: str, calls: dict[str, Call], truth: list[set[int]] | None, queries: int = QUERIES
+) -> None:
+    times: dict[str, list[float]] = {each: [] for each in calls}
+    recalls: dict[str, list[float]] = {each: [] for each in calls}
+    for call in calls.values():
+        for at in range(3):
+            call(at)
+    for at in range(queries):
+        for each, call in _turned(calls, at):
+            spent, found = _timed(call, at)
+            times[each].append(spent)
+            if truth is not None:
+                recalls[each].append(len(truth[at] & set(found.column("id").to_pylist())) / max(1, len(truth[at])))
+    middle = {each: float(np.median(spent)) for each, spent in times.items()}
+    for each, spent in times.items():
+        recall = f"   recall {np.mean(recalls[each]):.3f}" if truth is not None else ""
+        ratio = "" if each == "lancepart" else f"   {middle[each] / middle['lancepart']:.2f} times our time"
+        report.note(f"{name:<36} {each:<10} {_figures(spent)}{recall}{ratio}")
+
+
+def _turned(calls: dict[str, Call], at: int) -> Iterator[tuple[str, Call]]:
+    named = list(calls.items())
+    yield from named[at % len(named) :] + named[: at % len(named)]
+
+
+def _timed(call: Call, at: int) -> tuple[float, pa.Table]:
+    started = time.perf_counter()
+    found = call(at)
+    return 1000 * (time.perf_counter() - started), found
+
+
+def _figures(times: Sequence[float]) -> str:
+    return f"p50 {np.percentile(times, 50):8.2f}   p99 {np.percentile(times, 99):8.2f} ms"

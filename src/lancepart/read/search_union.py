@@ -1,0 +1,101 @@
+"""Leaves of a search as one dataset in memory, kept between searches, with the table-wide indices that cover them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lancepart.errors import UnsupportedOperationError
+from lancepart.layout.columns import to_table_columns
+from lancepart.layout.leaves import Leaf
+from lancepart.layout.matching import Matching
+from lancepart.layout.metadata import TableMetadata
+from lancepart.model.predicate import Predicate
+from lancepart.model.schema import field_id
+from lancepart.read import union
+from lancepart.read.lance_pushdown import asked_of_lance, shallow
+from lancepart.read.leaf import LeafTask
+from lancepart.storage.cache import cache
+from lancepart.storage.root import Root
+
+_FRAGMENT_BYTES = 2 << 10
+_OFFSETS = np.uint64(0xFFFFFFFF)
+_SHIFT = np.uint64(32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchUnion:
+    """One dataset over leaves; its fragments by number, and whose they are: the leaf's place and its own number."""
+
+    handle: Any
+    matching: Matching
+    numbers: Any
+    places: Any
+    own: Any
+
+    @classmethod
+    def of(cls, made: union.Union, metadata: TableMetadata, leaves: Sequence[Leaf]) -> SearchUnion:
+        """Prepare a union for looking up whose its rows are."""
+        place_of = {leaf.object_id: at for at, leaf in enumerate(leaves)}
+        numbers = sorted(made.fragments)
+        whose = [made.fragments[number] for number in numbers]
+        names = [field.name for field in made.dataset.schema]
+        ids = [field_id(field) or 0 for field in metadata.schema]
+        types = {number: field.type for number, field in zip(ids, metadata.schema, strict=True)}
+        return cls(
+            handle=made.dataset,
+            matching=Matching(names=dict(zip(ids, names, strict=True)), types=types),
+            numbers=np.array(numbers, dtype=np.uint64),
+            places=np.array([place_of[item] for item, _ in whose], dtype=np.int64),
+            own=np.array([number for _, number in whose], dtype=np.uint64),
+        )
+
+    def split(self, addresses: Any) -> tuple[Any, Any]:
+        """The places of the leaves, and the addresses there, of rows of the union."""
+        at = np.searchsorted(self.numbers, addresses >> _SHIFT)
+        return self.places[at], (self.own[at] << _SHIFT) | (addresses & _OFFSETS)
+
+    def joined(self, places: Any, addresses: Any) -> Any:
+        """The addresses in the union of rows of leaves."""
+        order = np.lexsort((self.own, self.places))
+        known = _combined(self.places[order], self.own[order])
+        at = order[np.searchsorted(known, _combined(np.asarray(places), addresses >> _SHIFT))]
+        return (self.numbers[at] << _SHIFT) | (addresses & _OFFSETS)
+
+    def pushed(self, predicate: Predicate, metadata: TableMetadata) -> str | None:
+        """A filter as the union is asked it; None if it can't be asked exactly."""
+        fields = [field for field in metadata.schema if field.name in predicate.columns()]
+        names = {field.name: self.matching.names[field_id(field) or 0] for field in fields}
+        asked, exact = shallow(*asked_of_lance(predicate, {field.name: field.type for field in fields}))
+        return asked.to_sql(names) if asked is not None and exact else None
+
+    def shown(self, batch: Any, fields: Sequence[Any]) -> Any:
+        """Rows of the union in the table's columns."""
+        return to_table_columns(batch, fields, self.matching)
+
+
+def _combined(places: Any, numbers: Any) -> Any:
+    """A leaf's place and a fragment's number as one sortable number; Lance's are of 32 bits."""
+    return (places.astype(np.uint64) << _SHIFT) | numbers.astype(np.uint64)
+
+
+def union_of(
+    root: Root, metadata: TableMetadata, leaves: Sequence[Leaf], opener: Callable[[LeafTask], Any]
+) -> SearchUnion | None:
+    """Leaves at their versions as one dataset; None where one can't be: then each is searched on its own."""
+    if any(leaf.read_version is None for leaf in leaves):
+        return None
+    versions = tuple((leaf.location, leaf.read_version) for leaf in leaves)
+    key = ("union", root.uri, tuple(sorted(root.storage_options.items())), str(metadata.schema), versions)
+
+    def make() -> SearchUnion | None:
+        try:
+            made = union.of_leaves(root, metadata, leaves, opener=opener)
+        except UnsupportedOperationError:
+            return None
+        return SearchUnion.of(made, metadata, leaves)
+
+    return cache.get(key, make, lambda made: 0 if made is None else _FRAGMENT_BYTES * (1 + len(made.numbers)))

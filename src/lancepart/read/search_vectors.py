@@ -1,0 +1,245 @@
+"""Nearest vectors over leaves: from memory, by the leaves' indices, or in one pass over all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lancepart.layout.columns import stores
+from lancepart.model.aliases import JsonObject
+from lancepart.model.schema import field_id
+from lancepart.model.values import logical_type
+from lancepart.read import leaf as reading
+from lancepart.read.hits import Hits
+from lancepart.read.leaf import ADDRESS, OpenLeaf
+from lancepart.read.search_leaves import SearchLeaves, leaf_key
+from lancepart.read.search_request import Options, VectorQuery
+from lancepart.read.search_union import SearchUnion
+from lancepart.read.vector_block import METRICS, VectorBlock
+from lancepart.storage import search as storage
+from lancepart.storage.cache import cache
+from lancepart.storage.translate import storage_errors
+
+REFINED = 10
+"""How many times more rows than wanted are ranked anew by their true distances where an index only estimates them."""
+
+_LEAF_BYTES, _UNION_BYTES = 16 << 20, 64 << 20
+"""Up to so many bytes of vectors are searched in memory, which took less time than an index where it was measured."""
+
+_INDEX_BYTES = 2 << 20
+"""Fewer bytes of vectors of a leaf are faster searched one by one, together with other leaves, than by its index."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexUse:
+    """An index that a search can use, and whether the distances that it gives are only estimates."""
+
+    name: str
+    kind: str
+    covered: int
+    estimates: bool
+
+
+class VectorSearch:
+    """One search for nearest vectors over the leaves of a plan."""
+
+    def __init__(self, leaves: SearchLeaves, query: VectorQuery, options: Options, metric: str) -> None:
+        self.leaves, self.query, self.options, self.metric = leaves, query, options, metric
+        self.field = leaves.scan.metadata.schema.field(query.column)
+        self.number = field_id(self.field) or 0
+
+    def run(self) -> Hits:
+        """The best rows of each query over all leaves."""
+        alone, together = self._groups()
+        found = self.leaves.over(alone, self._leaf)
+        if together:
+            found += self._together(together)
+        return Hits.together(found).best(self.options.k, self.options.offset)
+
+    def _groups(self) -> tuple[list[int], list[int]]:
+        """The leaves that are searched one by one, and those that are searched together."""
+        places = list(self.leaves.places)
+        if len(places) < 2 or self.options.fast_search or any(leaf.read_version is None for leaf in self.leaves.leaves):
+            return places, []
+        if self.options.exact or self._fits_memory(places, _UNION_BYTES):
+            return [], places
+        alone = [at for at, used in zip(places, self.leaves.over(places, self._index_worth), strict=True) if used]
+        return alone, [at for at in places if at not in set(alone)]
+
+    def _index_worth(self, at: int) -> bool:
+        """Whether a leaf is large and has an index."""
+        size = self._bytes(at)
+        if size is not None and size < _INDEX_BYTES:
+            return False
+        opened = self.leaves.opened(at)
+        name = None if opened is None else opened.matching.names.get(self.number)
+        return opened is not None and name is not None and index_on(opened, name, self.metric) is not None
+
+    def _bytes(self, at: int) -> int | None:
+        """How many bytes the vectors of a leaf take, as far as the manifest knows."""
+        stats = self.leaves.leaves[at].stats
+        return None if stats is None else int(stats.rows) * int(self.query.vectors[0].nbytes)
+
+    def _fits_memory(self, places: Sequence[int], most: int) -> bool:
+        """Whether leaves can be searched in memory: all rows of not too many vectors of the usual type."""
+        if self.metric not in METRICS or self.options.fast_search:
+            return False
+        if not pa.types.is_float32(logical_type(self.field.type).value_type):
+            return False
+        if self.options.prefilter and not all(map(self.leaves.is_whole, places)):
+            return False
+        sizes = [self._bytes(at) for at in places]
+        if None in sizes or any(self.leaves.leaves[at].read_version is None for at in places):
+            return False
+        return sum(size or 0 for size in sizes) <= min(most, cache.capacity // 16)
+
+    @property
+    def _asked(self) -> JsonObject:
+        between = self.options.distance_range
+        return {"k": self.options.wanted, "metric": self.metric, "distance_range": between}
+
+    @property
+    def _vectors(self) -> Any:
+        return self.query.vectors if self.query.many else self.query.vectors[0]
+
+    def _together(self, places: list[int]) -> list[Hits]:
+        """Search leaves as one dataset; one by one if they can't be."""
+        leaves = self.leaves
+        if len(places) == 1:
+            return [self._leaf(places[0])]
+        if len(places) < len(leaves.leaves):
+            scan = replace(
+                leaves.scan, planned=replace(leaves.scan.plan(), leaves=tuple(leaves.leaves[at] for at in places))
+            )
+            part = VectorSearch(SearchLeaves(scan), self.query, self.options, self.metric)
+            found = Hits.together(part._together(list(part.leaves.places)))
+            return [replace(found, leaf=np.asarray(places, dtype=np.int64)[found.leaf])]
+        made = leaves.union()
+        if made is None:
+            return leaves.over(places, self._leaf)
+        with storage_errors("search leaves", leaves.scan.root):
+            numbers, addresses, distances = self._in_union(made)
+        found_places, own = made.split(addresses)
+        return [Hits.of(found_places, own, distances, numbers)]
+
+    def _in_union(self, made: SearchUnion) -> tuple[Any, Any, Any]:
+        name = made.matching.names[self.number]
+        if self._fits_memory(self.leaves.places, _UNION_BYTES):
+            key = ("vectors", id(made), name)
+            block = cache.get(key, lambda: _read_block(made.handle, name, made), _block_size)
+            if block[0] is not None:
+                return block[0].nearest(
+                    self.query.vectors, self.options.wanted, self.metric, self.options.distance_range
+                )
+        restricted = self.leaves.union_restriction(made) if self.options.prefilter else {}
+        return storage.nearest(made.handle, name, self._vectors, use_index=False, **self._asked, **restricted)
+
+    def _leaf(self, at: int) -> Hits:
+        """Search one leaf: in memory, or by its index and row by row what that does not cover."""
+        opened = self.leaves.opened(at)
+        name = None if opened is None else opened.matching.names.get(self.number)
+        if opened is None or name is None:
+            return Hits.together([])
+        with storage_errors(f"search the leaf at {opened.task.leaf.location!r}", opened.task.root):
+            if not stores(opened.matching.types[self.number], self.field):
+                return self._converted(at, opened)
+            if (found := self._in_memory(at, opened, name)) is not None:
+                return found
+            restricted = self.leaves.restriction(opened) if self.options.prefilter else {}
+            numbers, addresses, distances = storage.nearest(
+                opened.handle,
+                name,
+                self._vectors,
+                fast=self.options.fast_search,
+                **self._asked,
+                **restricted,
+                **_index_options(self.options, index_on(opened, name, self.metric)),
+            )
+        return Hits.of(at, addresses, distances, numbers)
+
+    def _in_memory(self, at: int, opened: OpenLeaf, name: str) -> Hits | None:
+        key = leaf_key(self.leaves.scan.task_of(self.leaves.leaves[at]))
+        if key is None or not self._fits_memory([at], _LEAF_BYTES):
+            return None
+        block, _ = cache.get(("vectors", *key, name), lambda: _read_block(opened.handle, name), _block_size)
+        if block is None:
+            return None
+        numbers, addresses, distances = block.nearest(
+            self.query.vectors, self.options.wanted, self.metric, self.options.distance_range
+        )
+        return Hits.of(at, addresses, distances, numbers)
+
+    def _converted(self, at: int, opened: OpenLeaf) -> Hits:
+        """Search a leaf that holds the column in an older, narrower type: its vectors in the table's type."""
+        found = list(reading.with_addresses(replace(opened.task, columns=(self.query.column,))))
+        if not found:
+            return Hits.together([])
+        rows = pa.Table.from_batches(found)
+        held = storage.in_memory(rows.select([self.query.column]).rename_columns(["v"]))
+        numbers, places, distances = storage.nearest(held, "v", self._vectors, use_index=False, **self._asked)
+        return Hits.of(at, rows.column(ADDRESS).to_numpy()[places.astype(np.int64)], distances, numbers)
+
+    def way(self, at: int) -> str:
+        """How one leaf is searched, in words."""
+        opened = self.leaves.opened(at)
+        name = None if opened is None else opened.matching.names.get(self.number)
+        if opened is None or name is None:
+            return "skipped, it has no such vectors"
+        rows = int(opened.handle.count_rows())
+        if self._fits_memory([at], _LEAF_BYTES):
+            return f"in memory, {rows} rows"
+        used = None if self.options.exact else index_on(opened, name, self.metric)
+        if used is None:
+            return f"flat, {rows} rows"
+        flat = max(0, rows - used.covered)
+        return f"index {used.name!r} ({used.kind})" + (f", {flat} rows flat" if flat else "")
+
+
+def _read_block(handle: Any, name: str, owner: Any = None) -> tuple[VectorBlock | None, Any]:
+    """The vectors of a dataset in memory, and what must live as long as they do."""
+    rows = storage.all_rows(handle, [name])
+    return VectorBlock.of(rows.column(name), rows.column(storage.ADDRESS).to_numpy()), owner
+
+
+def _block_size(made: tuple[VectorBlock | None, Any]) -> int:
+    return 0 if made[0] is None else made[0].bytes
+
+
+def index_on(opened: OpenLeaf, name: str, metric: str) -> IndexUse | None:
+    """The vector index that answers for a column of a leaf, by the distance that it was built for."""
+    key = leaf_key(opened.task)
+    if key is None:
+        return _index_on(opened.handle, name, metric)
+    return cache.get(("index", *key, name, metric), lambda: _index_on(opened.handle, name, metric), lambda _: 256)
+
+
+def _index_on(handle: Any, name: str, metric: str) -> IndexUse | None:
+    for index in storage.indices_on(handle, name):
+        told = storage.details_of(index)
+        if str(told.get("metric_type", "")).lower() == metric:
+            compression = (told.get("compression") or {}).get("type", "flat")
+            return IndexUse(
+                name=index.name,
+                kind=str(index.index_type),
+                covered=int(index.num_rows_indexed),
+                estimates=compression != "flat",
+            )
+    return None
+
+
+def _index_options(options: Options, index: IndexUse | None) -> JsonObject:
+    """How an index is asked; distances that it only estimates are computed, or those of leaves can't be compared."""
+    if options.exact or index is None:
+        return {"use_index": not options.exact}
+    low, high = options.probes
+    refined = options.refine_factor or (REFINED if index.estimates else None)
+    return {
+        "minimum_nprobes": low,
+        "maximum_nprobes": high,
+        "refine_factor": refined,
+        "ef": options.ef,
+    }

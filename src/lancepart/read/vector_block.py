@@ -1,0 +1,105 @@
+"""Vectors kept in memory, searched exactly: faster than any index where there are not too many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lancepart.model.values import logical_type
+
+METRICS = ("l2", "cosine", "dot")
+_EPSILON = float(np.finfo(np.float32).eps)
+_AT_ONCE = 1 << 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorBlock:
+    """Vectors row by row, their squared lengths, and the addresses of their rows."""
+
+    vectors: Any
+    squares: Any
+    addresses: Any
+
+    @classmethod
+    def of(cls, column: Any, addresses: Any) -> VectorBlock | None:
+        """The vectors of a column, those that are NULL left out; None if numbers in them are not finite."""
+        values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        stored = values.storage if isinstance(values, pa.ExtensionArray) else values
+        valid = stored.is_valid().to_numpy(zero_copy_only=False)
+        held = stored.drop_null()
+        width = logical_type(column.type).list_size
+        numbers = held.flatten()
+        if numbers.null_count or len(numbers) != len(held) * width:
+            return None
+        vectors = np.ascontiguousarray(numbers.to_numpy(zero_copy_only=False).reshape(-1, width))
+        squares = np.einsum("ij,ij->i", vectors, vectors)
+        if not np.isfinite(squares).all():
+            return None
+        return cls(vectors=vectors, squares=squares, addresses=np.asarray(addresses, dtype=np.uint64)[valid])
+
+    @property
+    def bytes(self) -> int:
+        """How much memory it takes."""
+        return int(self.vectors.nbytes + self.squares.nbytes + self.addresses.nbytes)
+
+    def nearest(
+        self, queries: Any, k: int, metric: str, between: tuple[float | None, float | None] | None
+    ) -> tuple[Any, Any, Any]:
+        """The k best rows of each query: its number, the rows' addresses and distances."""
+        found: list[tuple[Any, Any, Any]] = []
+        for number, query in enumerate(np.asarray(queries, dtype=np.float32)):
+            places, distances = self._nearest(query, k, metric, between)
+            found.append((np.full(len(places), number, dtype=np.int32), self.addresses[places], distances))
+        return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))  # type: ignore[return-value]
+
+    def _nearest(self, query: Any, k: int, metric: str, between: Any) -> tuple[Any, Any]:
+        places = self._candidates(query, k, metric) if between is None else np.arange(len(self.vectors))
+        distances = _distances(self.vectors[places], query, metric)
+        kept = np.isfinite(distances)
+        for bound, test in zip(between or (), (np.greater_equal, np.less), strict=False):
+            kept &= True if bound is None else test(distances, np.float32(bound))
+        places, distances = places[kept], distances[kept]
+        order = np.lexsort((self.addresses[places], distances))[:k]
+        return places[order], distances[order]
+
+    def _candidates(self, query: Any, k: int, metric: str) -> Any:
+        """Places of at least the k best rows: rounding may change their order, but not by more than a margin."""
+        if len(self.vectors) <= 2 * k:
+            return np.arange(len(self.vectors))
+        products = np.einsum("ij,j->i", self.vectors, query)
+        length = float(query @ query)
+        longest = float(self.squares.max())
+        error = 4 * len(query) * _EPSILON
+        if metric == "cosine":
+            norms = np.sqrt(self.squares)
+            estimates = np.divide(-products, norms, out=np.full(len(norms), np.inf, np.float32), where=norms > 0)
+            margin = error * length**0.5
+        elif metric == "dot":
+            estimates, margin = -products, error * (length * longest) ** 0.5
+        else:
+            estimates, margin = self.squares - 2 * products, error * (length + longest)
+        last = np.partition(estimates, k - 1)[k - 1]
+        return np.flatnonzero(estimates <= last + margin)
+
+
+def _distances(vectors: Any, query: Any, metric: str) -> Any:
+    """Distances in double precision, rounded once."""
+    parts = [
+        _exactly(vectors[start : start + _AT_ONCE // len(query)].astype(np.float64), query.astype(np.float64), metric)
+        for start in range(0, max(1, len(vectors)), _AT_ONCE // len(query))
+    ]
+    return np.concatenate(parts).astype(np.float32)
+
+
+def _exactly(held: Any, query: Any, metric: str) -> Any:
+    if metric == "l2":
+        away = held - query
+        return np.einsum("ij,ij->i", away, away)
+    products = held @ query
+    if metric == "dot":
+        return 1 - products
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return 1 - products / np.sqrt(np.einsum("ij,ij->i", held, held) * (query @ query))

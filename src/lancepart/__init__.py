@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from lancepart.maintain.changes import Changes
     from lancepart.maintain.describe import TableDescription
     from lancepart.plan.planner import Plan
+    from lancepart.queries.connection import Connection, connect, sql
+    from lancepart.queries.query import Query
     from lancepart.read.dataset import PartitionedDataset
     from lancepart.read.join import Join
     from lancepart.read.result import Result
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Changes",
+    "Connection",
     "DirectoryNamespace",
     "Join",
     "PartitionField",
@@ -32,12 +35,14 @@ __all__ = [
     "PartitionedDataset",
     "PartitionedTable",
     "Plan",
+    "Query",
     "Result",
     "Scan",
     "Search",
     "TableDescription",
     "__version__",
     "config",
+    "connect",
     "create_table",
     "drop_table",
     "errors",
@@ -45,20 +50,25 @@ __all__ = [
     "open_table",
     "scan_polars",
     "spark",
+    "sql",
     "upgrade",
 ]
 
 _ELSEWHERE = {
     "Changes": "lancepart.maintain.changes",
+    "Connection": "lancepart.queries.connection",
     "DirectoryNamespace": "lancepart.catalog",
     "Join": "lancepart.read.join",
     "PartitionedDataset": "lancepart.read.dataset",
     "Plan": "lancepart.plan.planner",
+    "Query": "lancepart.queries.query",
     "Result": "lancepart.read.result",
     "Scan": "lancepart.read.scan",
     "Search": "lancepart.read.search",
     "TableDescription": "lancepart.maintain.describe",
     "config": "lancepart.storage.cache",
+    "connect": "lancepart.queries.connection",
+    "sql": "lancepart.queries.connection",
 }
 
 

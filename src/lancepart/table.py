@@ -26,7 +26,9 @@ from lancepart.layout.hive_tree import TreeManifest
 from lancepart.layout.layouts import refuse_past
 from lancepart.layout.metadata import HIVE, MANIFEST, STRONG, WEAK, TableMetadata
 from lancepart.model.aliases import RowSource
+from lancepart.model.parameters import Parameters
 from lancepart.model.spec import PartitionField, PartitionSpec
+from lancepart.model.where import Where
 from lancepart.read.join import Join
 from lancepart.read.result import Result
 from lancepart.read.scan import Scan, ScanOptions
@@ -347,7 +349,7 @@ class PartitionedTable(Result):
 
     def scan(
         self,
-        where: str | None = None,
+        where: Where = None,
         columns: Sequence[str] | None = None,
         limit: int | None = None,
         *,
@@ -357,7 +359,8 @@ class PartitionedTable(Result):
         """Read the rows that match, lazily; ``where`` is SQL in DataFusion's dialect.
 
         ``version`` reads an older snapshot: its number, a tag, or a moment. ``options`` are ``offset``, ``order_by``
-        (such as ``["day DESC", "id"]``), ``with_row_id`` and ``batch_size``.
+        (such as ``["day DESC", "id"]``), ``with_row_id``, ``batch_size`` and ``params``, the values of ``$name`` in the
+        filter. An expression of pyarrow or Polars is a filter too.
         """
         wanted = self._version if version is None else _past(self._manifest, version)
         snapshot = self._manifest.snapshot(wanted)
@@ -368,9 +371,9 @@ class PartitionedTable(Result):
         """All rows, batch by batch."""
         return self.scan().to_batches()
 
-    def count_rows(self, where: str | None = None) -> int:
+    def count_rows(self, where: Where = None, *, params: Parameters | None = None) -> int:
         """How many rows there are, or match."""
-        return self.scan(where).count()
+        return self.scan(where, params=params).count()
 
     def count(self) -> int:
         """How many rows there are."""
@@ -396,7 +399,7 @@ class PartitionedTable(Result):
         self,
         n: int,
         columns: Sequence[str] | None = None,
-        where: str | None = None,
+        where: Where = None,
         *,
         seed: int | None = None,
         version: int | str | datetime | None = None,

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import lancepart as lp
+from lancepart.queries.warehouse import Warehouse
 from lancepart.spark import jobs
-from lancepart.spark.warehouse import Warehouse
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32())])
 

@@ -12,7 +12,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from lancepart.spark.warehouse import Warehouse
+from lancepart.queries.warehouse import Warehouse
 from tests.conformance.draft import appendix
 from tests.conformance.hive import trees
 from tests.spark.warehouse import Sql, warehouse

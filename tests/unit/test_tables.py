@@ -13,7 +13,7 @@ import pytest
 
 import lancepart as lp
 from lancepart.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
-from lancepart.spark.warehouse import Warehouse
+from lancepart.queries.warehouse import Warehouse
 from tests.support.catalogs import Place
 
 SCHEMA = pa.schema([("id", pa.int64()), ("country", pa.string()), ("day", pa.date32())])

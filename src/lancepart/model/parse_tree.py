@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 from datafusion.plan import LogicalPlan
 
-from lancepart.errors import InvalidInputError
+from lancepart.errors import InvalidInputError, reraise_interrupt
 from lancepart.model.aliases import RawExpr
 from lancepart.model.decimals import adapted
 from lancepart.model.predicate import (
@@ -60,6 +62,18 @@ def from_plan(plan: LogicalPlan, schema: pa.Schema) -> Predicate:
             case other:
                 raise InvalidInputError(f"it needs a {other}, which filters do not have")
         (plan,) = plan.inputs()
+
+
+def from_filters(filters: Sequence[RawExpr], schema: pa.Schema) -> Predicate | None:
+    """What filters of a scan ask together, for pruning: parts that can't be read are left out, None if all are."""
+    tree = _Tree(schema)
+    found: list[Predicate] = []
+    for part in _flat(list(filters), "AND"):
+        try:
+            found.append(tree.node(part))
+        except Exception as error:
+            reraise_interrupt(error)
+    return all_of(found) if found else None
 
 
 class _Tree:

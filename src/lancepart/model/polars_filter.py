@@ -167,6 +167,7 @@ def _literal(value: JsonObject) -> str:
         return quote_literal(pa.scalar(float(held)))
     if kind.startswith("Datetime"):
         number, unit, zone = held
-        stamp = pa.scalar(int(number), pa.int64()).cast(pa.timestamp(_UNITS[unit], zone))
+        named = zone["inner"] if isinstance(zone, dict) else zone
+        stamp = pa.scalar(int(number), pa.int64()).cast(pa.timestamp(_UNITS[unit], named))
         return quote_literal(stamp)
     raise UntranslatableError(f"a literal {kind} of Polars has no SQL here")

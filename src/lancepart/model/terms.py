@@ -37,8 +37,13 @@ class Term:
         return self.transform.result_type([types[column] for column in self.columns])
 
 
-def bind_terms(ctx: SessionContext, sql: str, schema: pa.Schema) -> str:
-    """The same SQL over ``schema``, each partition function renamed to one registered for its arguments' types."""
+def bind_terms(
+    ctx: SessionContext, sql: str, schema: pa.Schema, *, type_of: Callable[[str], pa.DataType] | None = None
+) -> str:
+    """The same SQL over ``schema``, each partition function renamed to one registered for its arguments' types.
+
+    ``type_of`` tells the type of an argument where it is not one of the schema's alone.
+    """
     if not _CALL.search(sql):
         return sql
     found = tokens(sql)
@@ -48,8 +53,8 @@ def bind_terms(ctx: SessionContext, sql: str, schema: pa.Schema) -> str:
         if token.kind == "word" and token.name in FUNCTION_NAMES and found[index + 1].text == "(":
             end = closing(found, index + 1)
             spans = arguments(found, index + 1, end)
-            inner = [bind_terms(ctx, sql[start:stop], schema) for start, stop in spans]
-            pieces += [sql[position : token.start], _bound(ctx, str(token.name), inner, schema)]
+            inner = [bind_terms(ctx, sql[start:stop], schema, type_of=type_of) for start, stop in spans]
+            pieces += [sql[position : token.start], _bound(ctx, str(token.name), inner, schema, type_of)]
             position, index = found[end].end, end
         index += 1
     return "".join([*pieces, sql[position:]])
@@ -66,10 +71,16 @@ def _transform(name: str, size: int) -> Transform:
     return kind(size) if TRANSFORMS[name].takes_number() else kind()
 
 
-def _bound(ctx: SessionContext, name: str, inner: Sequence[str], schema: pa.Schema) -> str:
+def _bound(
+    ctx: SessionContext,
+    name: str,
+    inner: Sequence[str],
+    schema: pa.Schema,
+    type_of: Callable[[str], pa.DataType] | None,
+) -> str:
     size, sources = _size(name, inner)
     transform = _transform(name, size)
-    types = [expression_type(ctx, source, schema) for source in sources]
+    types = [type_of(source) if type_of else expression_type(ctx, source, schema) for source in sources]
     types = [transform.null_type if pa.types.is_null(kind) else kind for kind in types]
     transform.check(types)
     digest = hashlib.md5(repr(types).encode(), usedforsecurity=False).hexdigest()

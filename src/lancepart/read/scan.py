@@ -16,9 +16,11 @@ from lancepart.errors import InvalidInputError, TableColumnNotFoundError, Unsupp
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.nested import field_of, path_of
+from lancepart.model.parameters import Parameters
 from lancepart.model.parse import parse
 from lancepart.model.predicate import Predicate
 from lancepart.model.suggest import near
+from lancepart.model.where import Where, as_sql
 from lancepart.plan import planner
 from lancepart.plan.planner import Plan
 from lancepart.read import leaf, row_ids
@@ -39,6 +41,7 @@ class ScanOptions(TypedDict, total=False):
     order_by: str | Sequence[str] | None
     with_row_id: bool
     batch_size: int | None
+    params: Parameters | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +66,7 @@ class Scan(Result):
         root: Root,
         snapshot: Snapshot,
         metadata: TableMetadata,
-        where: str | None,
+        where: Where,
         columns: Sequence[str] | None,
         limit: int | None,
         **options: Unpack[ScanOptions],
@@ -84,7 +87,8 @@ class Scan(Result):
         if not _is_count(limit):
             raise InvalidInputError(f"limit is {limit!r}: give a whole number from 0 up")
         chosen = None if columns is None else tuple(columns)
-        scan = cls(root=root, snapshot=snapshot, metadata=metadata, where=where, columns=chosen, limit=limit)
+        text = as_sql(where, metadata.plain_schema, options.get("params"))
+        scan = cls(root=root, snapshot=snapshot, metadata=metadata, where=text, columns=chosen, limit=limit)
         _ = scan.predicate
         return scan._with(**options)
 
@@ -95,6 +99,7 @@ class Scan(Result):
         order_by: str | Sequence[str] | None = None,
         with_row_id: bool = False,
         batch_size: int | None = None,
+        params: Parameters | None = None,
     ) -> Scan:
         if offset is None or not _is_count(offset):
             raise InvalidInputError(f"offset is {offset!r}: give a whole number from 0 up")

@@ -24,7 +24,7 @@ from lancepart.read import leaf as reading
 from lancepart.read.in_order import THREADS
 from lancepart.read.leaf import LeafTask
 from lancepart.read.scan import Scan
-from lancepart.storage import leaf_data, union
+from lancepart.storage import lance_tables, leaf_data, union
 from lancepart.storage.leaf_data import LeafShape
 from lancepart.storage.root import Root
 from lancepart.storage.translate import storage_errors
@@ -77,8 +77,7 @@ def of_scan(scan: Scan, uri: str = union.MEMORY) -> Union:
 
 def table_provider(scan: Scan, session: object) -> object:
     """The rows of a scan as what DataFusion's ``register_table`` takes."""
-    made = union.table_provider(of_scan(scan).dataset)
-    return made.__datafusion_table_provider__() if session is None else made.__datafusion_table_provider__(session)
+    return lance_tables.table_capsule(of_scan(scan).dataset, session)
 
 
 def matching_partly(scan: Scan) -> frozenset[str]:

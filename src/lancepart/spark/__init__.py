@@ -35,8 +35,8 @@ def remove_orphans(
 
     ``older_than`` must be longer than the longest statement that makes a table.
     """
+    from lancepart.queries.warehouse import Warehouse
     from lancepart.spark.garbage import remove_orphans as run
-    from lancepart.spark.warehouse import Warehouse
 
     return run(Warehouse.at(warehouse, storage_options), older_than, dry_run=dry_run)
 

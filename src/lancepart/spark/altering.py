@@ -13,9 +13,9 @@ from lancepart.errors import UnsupportedOperationError
 from lancepart.layout import create, evolution
 from lancepart.layout.metadata import MANIFEST, TableMetadata
 from lancepart.layout.opening import find, moved
+from lancepart.queries.warehouse import Entry, Path, Warehouse
 from lancepart.spark.options import check_properties
 from lancepart.spark.types import arrow_schema, read_type
-from lancepart.spark.warehouse import Entry, Path, Warehouse
 
 AlterStep = Mapping[str, Any]
 

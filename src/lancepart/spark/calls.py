@@ -19,8 +19,8 @@ from lancepart.layout.metadata import TableMetadata
 from lancepart.maintain.leaf_maintenance import MaintenanceResult
 from lancepart.model.duration import age
 from lancepart.model.ids import object_id
+from lancepart.queries.warehouse import Entry, Warehouse
 from lancepart.spark import altering, garbage, repartitioning
-from lancepart.spark.warehouse import Entry, Warehouse
 
 Arguments = Mapping[str, Any]
 Rows = Sequence[Mapping[str, Any]]

@@ -10,7 +10,7 @@ from lancepart.errors import LanceNamespaceError, NamespaceNotFoundError
 from lancepart.layout.opening import moved
 from lancepart.maintain.collect import moment
 from lancepart.maintain.leaf_maintenance import MaintenanceResult
-from lancepart.spark.warehouse import Warehouse
+from lancepart.queries.warehouse import Warehouse
 from lancepart.storage import removal
 from lancepart.storage.files import FileInfo
 from lancepart.storage.manifest import NAME, Manifest

@@ -11,11 +11,11 @@ import pyarrow as pa
 from lancepart.errors import InvalidInputError, LanceNamespaceError
 from lancepart.maintain.leaf_maintenance import TARGET_ROWS
 from lancepart.model.aliases import JsonMapping, JsonObject
+from lancepart.queries.warehouse import Warehouse
 from lancepart.spark import calls
 from lancepart.spark.calls import Arguments, Rows
 from lancepart.spark.describe import answering, only
 from lancepart.spark.types import spark_schema
-from lancepart.spark.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

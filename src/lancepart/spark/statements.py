@@ -22,12 +22,12 @@ from lancepart.errors import (
     UnsupportedOperationError,
 )
 from lancepart.layout.metadata import STRONG
+from lancepart.queries.warehouse import Entry, Warehouse
 from lancepart.spark import altering, metadata_tables, procedures
 from lancepart.spark.describe import answering, only, table_info
 from lancepart.spark.options import check_properties
 from lancepart.spark.repartitioning import refuse_new_cycles
 from lancepart.spark.types import arrow_schema, commented, read_schema, spark_schema
-from lancepart.spark.warehouse import Entry, Warehouse
 from lancepart.table import PartitionedTable, create_table, open_pinned, open_table
 
 Options = Mapping[str, str]

@@ -159,8 +159,3 @@ def _committed(root: Root, handle: Any, operation: Any) -> Any:
 
 def _options(root: Root) -> dict[str, str] | None:
     return dict(root.storage_options) or None
-
-
-def table_provider(dataset: Any) -> Any:
-    """A Lance dataset as a table that DataFusion reads natively."""
-    return lance.FFILanceTableProvider(dataset, with_row_id=False, with_row_addr=False)

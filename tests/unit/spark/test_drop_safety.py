@@ -23,7 +23,7 @@ from lancepart.errors import (
     TableNotFoundError,
 )
 from lancepart.format.names import IDENTITY, OWN_ROOT
-from lancepart.spark.warehouse import Warehouse
+from lancepart.queries.warehouse import Warehouse
 from lancepart.storage.manifest_rows import Change, Update, dump_metadata
 from tests.unit.spark.test_garbage import aged, swept
 from tests.unit.spark.test_warehouse import make

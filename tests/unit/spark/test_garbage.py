@@ -18,9 +18,9 @@ import lancepart as lp
 from lancepart.errors import ConcurrentModificationError, NamespaceNotFoundError, ServiceUnavailableError
 from lancepart.layout.opening import moved
 from lancepart.model.ids import leaf_location
+from lancepart.queries.warehouse import Warehouse
 from lancepart.spark import statements
 from lancepart.spark.describe import ANSWER
-from lancepart.spark.warehouse import Warehouse
 from lancepart.storage import leaf_data, removal
 from lancepart.storage.manifest import Manifest
 from tests.concurrency.test_lost_answers import chosen

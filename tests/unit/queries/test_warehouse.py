@@ -18,7 +18,7 @@ from lancepart.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
-from lancepart.spark.warehouse import Warehouse
+from lancepart.queries.warehouse import Warehouse
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string())])
 

@@ -1,0 +1,68 @@
+"""Parameters of filters and queries: ``$name`` stands for a value, which goes in as a literal and never as SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from lancepart.errors import InvalidInputError
+from lancepart.model.aliases import Value
+from lancepart.model.quoting import quote_literal
+
+_PIECE = re.compile(
+    r"""(?P<kept>'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/)|\$(?P<name>\w+)""", re.DOTALL
+)
+_COMMENT = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`)|--[^\n]*|/\*.*?\*/""", re.DOTALL)
+
+Parameters = Mapping[str, Value]
+
+
+def with_values(sql: str, params: Parameters | None) -> str:
+    """The same SQL with the values of its parameters.
+
+    >>> with_values("name = $name AND id IN $ids", {"name": "it's", "ids": [1, 2]})
+    "name = 'it''s' AND id IN (1, 2)"
+    """
+    if params is None:
+        return sql
+    if not isinstance(params, Mapping):
+        raise InvalidInputError(f"params is a {type(params).__name__}: give a dict of values by name")
+    used: set[str] = set()
+
+    def value(found: re.Match[str]) -> str:
+        name = found["name"]
+        if name is None:
+            return found[0]
+        if name not in params:
+            raise InvalidInputError(f"there is no value for ${name}: params has {', '.join(params) or 'none'}")
+        used.add(name)
+        return _literal(name, params[name])
+
+    text = _PIECE.sub(value, sql)
+    unused = [name for name in params if name not in used]
+    if unused:
+        raise InvalidInputError(f"params has {unused[0]!r}, and no ${unused[0]} is there")
+    return text
+
+
+def without_comments(sql: str) -> str:
+    """SQL with a space for each comment.
+
+    >>> without_comments("SELECT '--x' -- y")
+    "SELECT '--x'  "
+    """
+    return _COMMENT.sub(lambda found: found[1] or " ", sql)
+
+
+def _literal(name: str, value: Value) -> str:
+    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes | bytearray):
+        if not value:
+            raise InvalidInputError(f"${name} is an empty list, which IN can't have")
+        return f"({', '.join(_literal(name, item) for item in value)})"
+    try:
+        scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value)
+        return quote_literal(scalar)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InvalidInputError(f"${name} is {value!r}, which has no SQL: {error}") from None

@@ -1,0 +1,192 @@
+"""A warehouse without Spark: its tables by name, and SQL over them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+import lance_namespace
+import pyarrow as pa
+
+from lancepart.errors import TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
+from lancepart.layout import same_definition
+from lancepart.layout.metadata import STRONG
+from lancepart.model.aliases import Value
+from lancepart.model.parameters import Parameters, with_values, without_comments
+from lancepart.model.spec import PartitionField
+from lancepart.model.suggest import near
+from lancepart.queries.query import Name, Query
+from lancepart.queries.sources import LanceSource, Source, TableSource, source_of
+from lancepart.queries.warehouse import Warehouse
+from lancepart.storage import lance_tables
+from lancepart.table import PartitionedTable, create_table, open_table
+
+
+def sql(query: str, *, params: Parameters | None = None, **tables: object) -> Query:
+    """A query over tables that are given by name; lazy, like a scan.
+
+    >>> sql("SELECT sum(n) AS total FROM t WHERE n < $most", params={"most": 3}, t=pa.table({"n": [1, 2, 3]})).to_list()
+    [{'total': 3}]
+    """
+    sources: dict[Name, Source] = {(name,): source_of(name, data) for name, data in tables.items()}
+    return Query.of(without_comments(with_values(query, params)), sources)
+
+
+def connect(warehouse: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> Connection:
+    """The warehouse at a path or a URI, the very one that Spark's catalog reads and writes."""
+    return Connection(Warehouse.at(warehouse, storage_options))
+
+
+class Connection:
+    """Tables of a warehouse under dotted names, and SQL over them."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        self._warehouse = warehouse
+
+    @property
+    def root(self) -> str:
+        """Where the warehouse is."""
+        return self._warehouse.catalog.root.uri
+
+    def sql(self, query: str, *, params: Parameters | None = None, **tables: object) -> Query:
+        """A query over tables of the warehouse and over those given by name, which come first; lazy, like a scan."""
+        text = without_comments(with_values(query, params))
+        sources: dict[Name, Source] = {(name,): source_of(name, data) for name, data in tables.items()}
+        lowered = text.lower()
+        for path in self._paths(()):
+            if path not in sources and path[-1].lower() in lowered:
+                sources[path] = self._source(path)
+        return Query.of(text, sources)
+
+    def _source(self, path: Name) -> Source:
+        found = self._warehouse.find(path)
+        if found.partitioned:
+            return TableSource(self._opened(found.location, None).scan())
+        return LanceSource(self._plain(found.location, None))
+
+    def table(self, name: str | Sequence[str], *, version: int | str | datetime | None = None) -> PartitionedTable:
+        """A partitioned table of the warehouse."""
+        path = _path(name)
+        found = self._find(path)
+        if not found.partitioned:
+            raise UnsupportedOperationError(
+                f"table {'.'.join(path)!r} is a plain Lance table: use lance_table({'.'.join(path)!r}), or SQL"
+            )
+        return self._opened(found.location, version)
+
+    def lance_table(self, name: str | Sequence[str], *, version: int | str | None = None) -> Value:
+        """A plain Lance table of the warehouse as a ``lance.LanceDataset``."""
+        path = _path(name)
+        found = self._find(path)
+        if found.partitioned:
+            raise UnsupportedOperationError(f"table {'.'.join(path)!r} is partitioned: use table(…).to_lance()")
+        return self._plain(found.location, version)
+
+    def exists(self, name: str | Sequence[str]) -> bool:
+        """Whether the warehouse has a table of this name."""
+        try:
+            self._warehouse.find(_path(name))
+        except (TableNotFoundError, lance_namespace.NamespaceNotFoundError):
+            return False
+        return True
+
+    def list_tables(self, namespace: str | Sequence[str] = ()) -> list[str]:
+        """The names of all tables, or of those in a namespace and beneath it."""
+        return [".".join(path) for path in self._paths(_path(namespace) if namespace else ())]
+
+    def list_namespaces(self, namespace: str | Sequence[str] = ()) -> list[str]:
+        """The names of the namespaces directly beneath one."""
+        path = _path(namespace) if namespace else ()
+        return [".".join([*path, name]) for name in self._warehouse.namespaces(path)]
+
+    def create_namespace(self, name: str | Sequence[str], *, exist_ok: bool = False) -> None:
+        """Make a namespace."""
+        try:
+            self._warehouse.create_namespace(_path(name), {})
+        except lance_namespace.NamespaceAlreadyExistsError:
+            if not exist_ok:
+                raise
+
+    def create_table(
+        self,
+        name: str | Sequence[str],
+        schema: pa.Schema,
+        partition_by: Sequence[str | PartitionField],
+        *,
+        exist_ok: bool = False,
+        transactions: str = STRONG,
+        properties: Mapping[str, str] | None = None,
+    ) -> PartitionedTable:
+        """Make a partitioned table; it is there for others when its row in the warehouse is."""
+        path = _path(name)
+        location, there = self._warehouse.place(path)
+        if there is not None:
+            return self._existing(path, schema, partition_by, transactions, exist_ok=exist_ok)
+        root, options = self._where(location)
+        made = create_table(root, schema, partition_by, transactions=transactions, storage_options=options)
+        try:
+            self._warehouse.publish(path, location, dict(properties or {}), replaced=None)
+        except TableAlreadyExistsError:
+            self._warehouse.discard(location)
+            return self._existing(path, schema, partition_by, transactions, exist_ok=exist_ok)
+        except BaseException:
+            self._warehouse.discard(location)
+            raise
+        return made
+
+    def _existing(
+        self,
+        path: Name,
+        schema: pa.Schema,
+        partition_by: Sequence[str | PartitionField],
+        transactions: str,
+        *,
+        exist_ok: bool,
+    ) -> PartitionedTable:
+        if not exist_ok:
+            raise TableAlreadyExistsError(f"table {'.'.join(path)!r} already exists")
+        found = self.table(path)
+        metadata = found.metadata
+        same_definition.refuse_other(metadata, schema, partition_by, layout=metadata.layout, transactions=transactions)
+        return found
+
+    def drop_table(self, name: str | Sequence[str], *, missing_ok: bool = False) -> None:
+        """Remove a table: its row first, then its files."""
+        if not self._warehouse.drop(_path(name)) and not missing_ok:
+            self._find(_path(name))
+
+    def rename_table(self, name: str | Sequence[str], new_name: str | Sequence[str]) -> None:
+        """Give a table another name or namespace."""
+        self._warehouse.rename(_path(name), _path(new_name))
+
+    def _find(self, path: Name) -> Value:
+        try:
+            return self._warehouse.find(path)
+        except TableNotFoundError as error:
+            raise TableNotFoundError(f"{error}{near('.'.join(path), self.list_tables())}") from None
+
+    def _paths(self, namespace: Name) -> Iterator[Name]:
+        for name in self._warehouse.tables(namespace):
+            yield (*namespace, name)
+        for name in self._warehouse.namespaces(namespace):
+            yield from self._paths((*namespace, name))
+
+    def _where(self, location: str) -> tuple[str, dict[str, str]]:
+        root = self._warehouse.catalog.root
+        return root.uri_of(location), dict(root.storage_options)
+
+    def _opened(self, location: str, version: int | str | datetime | None) -> PartitionedTable:
+        root, options = self._where(location)
+        return open_table(root, version=version, storage_options=options)
+
+    def _plain(self, location: str, version: int | str | None) -> object:
+        root, options = self._where(location)
+        return lance_tables.opened(root, options, version)
+
+    def __repr__(self) -> str:
+        return f"Connection({self.root!r})"
+
+
+def _path(name: str | Sequence[str]) -> Name:
+    return tuple(name.split(".")) if isinstance(name, str) else tuple(name)

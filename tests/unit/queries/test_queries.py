@@ -1,0 +1,245 @@
+"""SQL without Spark: over tables by name and over a warehouse, with pruning, parameters and partition functions."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import lance
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from lance_namespace import CreateTableRequest
+
+import lancepart as lp
+from lancepart.errors import (
+    InvalidInputError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
+from tests.support.catalogs import ipc
+
+EVENTS = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("person", pa.int64()),
+        ("country", pa.string()),
+        ("ts", pa.timestamp("us", "UTC")),
+        ("amount", pa.float64()),
+    ]
+)
+ROWS = [
+    {
+        "id": i,
+        "person": i % 7,
+        "country": ["US", "FR", "DE"][i % 3],
+        "ts": datetime(2023, 6, 1, tzinfo=UTC) + timedelta(days=i * 20),
+        "amount": i * 1.5,
+    }
+    for i in range(60)
+]
+
+
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: Any) -> lp.PartitionedTable:
+    table = lp.create_table(tmp_path_factory.mktemp("sql") / "events", EVENTS, ["country", "year(ts)"])
+    table.append(ROWS)
+    return table
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: Any) -> lp.PartitionedTable:
+    schema = pa.schema([("person", pa.int64()), ("name", pa.string())])
+    table = lp.create_table(tmp_path_factory.mktemp("sql") / "people", schema, ["bucket(4, person)"])
+    table.append([{"person": i, "name": f"p{i}"} for i in range(7)])
+    return table
+
+
+def test_a_join_with_groups(events: lp.PartitionedTable, people: lp.PartitionedTable) -> None:
+    query = """
+        SELECT name, count(*) AS n, sum(amount) AS total  -- a comment
+        FROM events JOIN people ON events.person = people.person
+        WHERE country = 'US' GROUP BY name ORDER BY name
+    """
+    found = lp.sql(query, events=events, people=people)
+    expected = {}
+    for row in ROWS:
+        if row["country"] == "US":
+            n, total = expected.get(f"p{row['person']}", (0, 0.0))
+            expected[f"p{row['person']}"] = (n + 1, total + row["amount"])
+
+    assert found.to_list() == [{"name": k, "n": n, "total": t} for k, (n, t) in sorted(expected.items())]
+    assert found.schema.names == ["name", "n", "total"]
+    assert found.to_list() == found.to_polars().to_dicts()
+    assert len(found.to_pandas()) == found.count() == len(expected)
+    assert "events: 4 of 12 partitions" in found.explain()
+
+
+@pytest.mark.parametrize(
+    ("where", "partitions"),
+    [
+        ("country = 'US'", 4),
+        ("country IN ('US', 'FR') AND ts >= '2025-01-01T00:00:00Z'", 4),
+        ("year(ts) = 2024", 3),
+        ("year(e.ts) = 2024 AND country = 'DE'", 1),
+        ("bucket(4, id) = 1", 12),
+        ("truncate(country, 1) = 'U'", 4),
+        ("month(ts) = 6", 12),
+        ("country = 'XX'", 0),
+        ("country = (SELECT max(country) FROM events)", 12),
+        ("id = $id", 12),
+    ],
+)
+def test_a_query_prunes_as_a_scan_does_and_finds_the_same(
+    events: lp.PartitionedTable, where: str, partitions: int
+) -> None:
+    params = {"id": 17} if "$" in where else None
+    found = lp.sql(f"SELECT id FROM events AS e WHERE {where} ORDER BY id", params=params, events=events)
+
+    assert f"events: {partitions} of 12 partitions" in found.explain()
+    if "SELECT" in where:
+        assert len(found.to_list()) == 20
+        return
+    scan = events.scan(where.replace("e.ts", "ts"), ["id"], order_by="id", params=params)
+    assert found.to_list() == scan.to_list()
+    assert bool(found.to_list()) == (partitions > 0)
+
+
+def test_a_table_scanned_twice_keeps_the_partitions_of_both(events: lp.PartitionedTable) -> None:
+    query = """
+        SELECT a.id FROM e AS a, e AS b
+        WHERE a.country = 'US' AND b.country = 'FR' AND a.id + 1 = b.id AND a.ts < '2024-01-01T00:00:00Z'
+    """
+    found = lp.sql(query, e=events)
+
+    assert sorted(row["id"] for row in found.to_list()) == [
+        row["id"] for row in ROWS if row["country"] == "US" and row["ts"] < datetime(2024, 1, 1, tzinfo=UTC)
+    ]
+    union = lp.sql("SELECT id FROM e WHERE country = 'US' UNION ALL SELECT id FROM e WHERE country = 'DE'", e=events)
+    assert union.count() == 40
+    assert "8 of 12 partitions" in union.explain()
+
+
+def test_everything_with_rows_can_be_named_in_a_query(events: lp.PartitionedTable, tmp_path: Path) -> None:
+    plain = lance.write_dataset(pa.table({"n": [1, 2]}), str(tmp_path / "plain.lance"))
+    given: dict[str, Any] = {
+        "a": pa.table({"n": [1, 2]}),
+        "b": pl.DataFrame({"n": [1, 2]}),
+        "c": pa.table({"n": [1, 2]}).to_pandas(),
+        "d": plain,
+        "e": tmp_path / "plain.lance",
+        "f": [{"n": 1}, {"n": 2}],
+        "g": events.scan("id IN (1, 2)", ["id"]),
+        "h": events.scan("id IN (1, 2)"),
+        "i": events.scan(limit=2, order_by="id DESC"),
+        "j": events.root,
+        "k": events.to_dataset("id < 2"),
+        "l": pa.RecordBatch.from_pydict({"n": [1, 2]}),
+    }
+    counts = lp.sql(" UNION ALL ".join(f"SELECT '{name}' AS t, count(*) AS n FROM {name}" for name in given), **given)
+
+    assert {row["t"]: row["n"] for row in counts.to_list()} == {**dict.fromkeys(given, 2), "j": 60}
+    with pytest.raises(InvalidInputError, match="x is a int"):
+        lp.sql("SELECT 1 FROM x", x=3)
+
+
+def test_a_query_is_at_the_snapshot_it_was_made_at_and_can_be_read_again(tmp_path: Path) -> None:
+    table = lp.create_table(tmp_path / "t", pa.schema([("n", pa.int64())]), ["n"])
+    table.append([{"n": 1}])
+    query = lp.sql("SELECT n FROM t", t=table)
+    table.append([{"n": 2}])
+
+    assert query.to_list() == query.to_list() == [{"n": 1}]
+    assert lp.sql("SELECT n FROM t ORDER BY n", t=table).to_list() == [{"n": 1}, {"n": 2}]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["", "SELECT x FROM t", "SELECT * FROM nothing", "CREATE TABLE a AS SELECT 1", "COPY t TO '/tmp/x'", "SELEC 1"],
+)
+def test_what_is_wrong_or_writes_is_refused(query: str) -> None:
+    with pytest.raises(InvalidInputError):
+        lp.sql(query, t=pa.table({"n": [1]}))
+
+
+def test_parameters_are_values_and_never_sql(events: lp.PartitionedTable) -> None:
+    text = "x' OR '1' = '1"
+    assert events.scan("country = $c", params={"c": text}).count() == 0
+    assert events.count_rows("country IN $c AND id < $n", params={"c": ["US", "FR"], "n": 10}) == 7
+    assert events.scan("country <> '$c' AND ts >= $t", params={"t": datetime(2025, 1, 1, tzinfo=UTC)}).count() == 31
+    for where, params in (("id = $id", {}), ("id = 1", {"id": 1}), ("id IN $id", {"id": []}), ("id = $id", 3)):
+        with pytest.raises(InvalidInputError):
+            events.scan(where, params=params)  # type: ignore[arg-type]
+
+
+def test_expressions_of_pyarrow_and_polars_are_filters(events: lp.PartitionedTable) -> None:
+    for where in (
+        (pc.field("country") == "US") & (pc.field("ts") >= datetime(2025, 1, 1, tzinfo=UTC)),
+        (pl.col("country") == "US") & (pl.col("ts") >= datetime(2025, 1, 1, tzinfo=UTC)),
+    ):
+        scan = events.scan(where)
+        assert scan.count() == events.count_rows("country = 'US' AND ts >= '2025-01-01T00:00:00Z'") > 0
+        assert len(scan.plan().leaves) == 2
+    for wrong in (pc.field("country").cast("int64") == 3, pl.col("country").str.len_bytes() > 3):
+        with pytest.raises(InvalidInputError, match="SQL"):
+            events.scan(wrong)
+    with pytest.raises(InvalidInputError, match="params are for filters in SQL"):
+        events.scan(pc.field("id") == 1, params={"a": 1})
+
+
+def test_a_warehouse_is_made_filled_asked_renamed_and_emptied(tmp_path: Path) -> None:
+    db = lp.connect(tmp_path / "w")
+    db.create_namespace("sales")
+    db.create_namespace("sales", exist_ok=True)
+    orders = db.create_table("sales.orders", EVENTS, ["country"])
+    orders.append(ROWS)
+    db.create_table("people", pa.schema([("person", pa.int64()), ("name", pa.string())]), ["bucket(2, person)"]).append(
+        [{"person": i, "name": f"p{i}"} for i in range(7)]
+    )
+    catalog = lp.DirectoryNamespace(root=str(tmp_path / "w"))
+    catalog.create_table(CreateTableRequest(id=["plain"]), ipc(pa.table({"id": [1, 2, 3]})))
+
+    assert db.list_tables() == ["people", "plain", "sales.orders"]
+    assert db.list_tables("sales") == ["sales.orders"]
+    assert db.list_namespaces() == ["sales"]
+    assert db.table("sales.orders").count_rows() == 60
+    assert db.lance_table("plain").count_rows() == 3
+    query = db.sql(
+        "SELECT p.name, count(*) AS n FROM sales.orders o JOIN people p ON o.person = p.person "
+        "JOIN plain ON plain.id = o.id WHERE o.country <> 'XX' GROUP BY p.name ORDER BY p.name"
+    )
+    assert query.to_list() == [{"name": f"p{i}", "n": 1} for i in (1, 2, 3)]
+    assert db.sql("SELECT count(*) AS n FROM t", t=orders.scan("id < 5")).to_list() == [{"n": 5}]
+
+    assert db.create_table("sales.orders", EVENTS, ["country"], exist_ok=True).count_rows() == 60
+    with pytest.raises(TableAlreadyExistsError):
+        db.create_table("sales.orders", EVENTS, ["country"])
+    with pytest.raises(TableAlreadyExistsError, match="another partitioning"):
+        db.create_table("sales.orders", EVENTS, ["person"], exist_ok=True)
+    db.rename_table("sales.orders", "bought")
+    assert db.exists("bought")
+    assert not db.exists("sales.orders")
+    with pytest.raises(TableNotFoundError):
+        db.table("sales.orders")
+    with pytest.raises(UnsupportedOperationError, match="plain Lance table"):
+        db.table("plain")
+    for name in ("bought", "people", "plain"):
+        db.drop_table(name)
+    assert db.list_tables() == []
+    db.drop_table("bought", missing_ok=True)
+    with pytest.raises(TableNotFoundError):
+        db.drop_table("bought")
+
+
+def test_dates_without_zone_and_older_layouts_are_read(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("d", pa.date32())])
+    table = lp.create_table(tmp_path / "h", schema, ["d"], layout="hive")
+    table.append([{"id": i, "d": date(2024, 1, 1 + i)} for i in range(5)])
+
+    found = lp.sql("SELECT id FROM h WHERE d > DATE '2024-01-03' ORDER BY id", h=table)
+
+    assert found.to_list() == [{"id": 3}, {"id": 4}]
+    assert "2 of 5 partitions" in found.explain()

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from lancepart.errors import ConcurrentModificationError, InvalidInputError
 from lancepart.format.names import INDICES
+from lancepart.layout.declared_indices import Index, declared
 from lancepart.model.aliases import JsonMapping
 from lancepart.model.values import logical_type
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError
 
-_ALIASES = {"FTS": "INVERTED"}
 _TRIES = 20
 
 
@@ -58,49 +56,61 @@ _KINDS: tuple[tuple[tuple[str, ...], str, Callable[[Any], bool]], ...] = (
 )
 
 
-def kind_of(name: Any) -> str:
-    """A kind of index by the name that Lance builds it under."""
-    if not isinstance(name, str):
-        raise InvalidInputError(f"the kind of an index is {name!r}: give its name, such as 'BTREE'")
-    return _ALIASES.get(name.upper(), name.upper())
+LEAST_VECTORS = 4_096
+"""Leaves with fewer rows are searched faster one by one, by measurement."""
+_LEAST_TRAINED = 256
+_SHARE = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Index:
-    """An index on one column, named by its field id, in every leaf."""
+def fitted(index: Index, rows: int) -> JsonMapping | None:
+    """The parameters of an index over so many rows; None where they are too few for it to serve.
 
-    name: str
-    column: int
-    kind: str
-    params: JsonMapping = field(default_factory=dict)
-
-    def check(self, data_type: pa.DataType) -> None:
-        """Refuse a kind that no filter or search could use on a column of a type, and what can't be written down."""
-        wanted = {kind: what for kinds, what, _ in _KINDS for kind in kinds}
-        if self.kind not in wanted:
-            raise InvalidInputError(f"index kind {self.kind!r} is unknown: use {', '.join([*wanted, *_ALIASES])}")
-        fitting = next(test for kinds, _, test in _KINDS if self.kind in kinds)
-        if not fitting(data_type):
-            raise InvalidInputError(f"{self.kind} is an index on {wanted[self.kind]}, and not on {data_type}")
-        try:
-            json.dumps(dict(self.params))
-        except TypeError:
-            raise InvalidInputError(f"the parameters of index {self.name!r} must be numbers, texts or lists") from None
+    Who gives the number of partitions decides for himself, but for quantizers that need rows to learn from.
+    """
+    if not index.is_vector:
+        return index.params if rows else None
+    if rows < least_rows(index):
+        return None
+    return {"num_partitions": max(1, round(rows**0.5 / _SHARE)), **index.params}
 
 
-def defined(snapshot: Snapshot) -> tuple[Index, ...]:
-    """The indices that a table is to have."""
-    written = json.loads(snapshot.properties.get(INDICES, "[]"))
-    return tuple(Index(**{**each, "kind": kind_of(each["kind"])}) for each in written)
+def least_rows(index: Index) -> int:
+    """With how many rows an index begins to serve."""
+    if not index.is_vector:
+        return 1
+    if "num_partitions" not in index.params:
+        return LEAST_VECTORS
+    return 1 if index.kind in ("IVF_FLAT", "IVF_HNSW_FLAT") else _LEAST_TRAINED
 
 
-def remember(manifest: Manifest, index: Index) -> None:
-    """Write an index down, in place of one of the same name."""
+def default_kind(data_type: pa.DataType) -> str:
+    """The kind of index that serves a column of a type, if none is named; texts get one for equality and ranges."""
+    for kind, test in (("IVF_FLAT", _is_vector), ("LABEL_LIST", _is_list), ("BITMAP", pa.types.is_boolean)):
+        if test(data_type):
+            return kind
+    return "BTREE"
+
+
+def check(index: Index, data_type: pa.DataType) -> None:
+    """Refuse a kind that no filter or search could use on a column of a type, and what can't be written down."""
+    wanted = {kind: what for kinds, what, _ in _KINDS for kind in kinds}
+    if index.kind not in wanted:
+        raise InvalidInputError(f"index kind {index.kind!r} is unknown: use {', '.join([*wanted, 'FTS'])}")
+    fitting = next(test for kinds, _, test in _KINDS if index.kind in kinds)
+    if not fitting(data_type):
+        raise InvalidInputError(f"{index.kind} is an index on {wanted[index.kind]}, and not on {data_type}")
+    try:
+        json.dumps(dict(index.params))
+    except TypeError:
+        raise InvalidInputError(f"the parameters of index {index.name!r} must be numbers, texts or lists") from None
+
+
+def change(manifest: Manifest, step: Callable[[tuple[Index, ...]], tuple[Index, ...]]) -> None:
+    """Change the declared indices: planned on the latest, done only if no other change came in between."""
     for _ in range(_TRIES):
         snapshot = manifest.snapshot()
-        others = [each for each in defined(snapshot) if each.name != index.name]
-        wanted = json.dumps([asdict(each) for each in [*others, index]])
-        if snapshot.properties.get(INDICES) == wanted:
+        wanted = json.dumps([each.to_json() for each in step(declared(snapshot))])
+        if snapshot.properties.get(INDICES, "[]") == wanted:
             return
         try:
             manifest.swap_properties(snapshot, {INDICES: wanted})
@@ -108,3 +118,13 @@ def remember(manifest: Manifest, index: Index) -> None:
         except ConflictError:
             continue
     raise ConcurrentModificationError("other writers kept changing the table's indices; try again")
+
+
+def remember(manifest: Manifest, index: Index) -> None:
+    """Write an index down, in place of one of the same name."""
+    change(manifest, lambda known: (*(each for each in known if each.name != index.name), index))
+
+
+def forget(manifest: Manifest, name: str) -> None:
+    """Declare an index no longer."""
+    change(manifest, lambda known: tuple(each for each in known if each.name != name))

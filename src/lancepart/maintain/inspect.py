@@ -15,6 +15,7 @@ from lancepart.commit.idempotency import is_key
 from lancepart.format.names import CHANGE, READ_VERSION
 from lancepart.format.records import VersionRecord, signature_of
 from lancepart.layout import create
+from lancepart.layout.declared_indices import declared
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import STRONG, TableMetadata, is_draft
 from lancepart.model.aliases import JsonObject
@@ -73,6 +74,9 @@ _INDICES = pa.schema(
         ("name", pa.string()),
         ("type", pa.string()),
         ("columns", pa.list_(pa.string())),
+        ("rows", pa.int64()),
+        ("indexed_rows", pa.int64()),
+        ("segments", pa.int32()),
     ]
 )
 _BROKEN = pa.schema(
@@ -244,18 +248,41 @@ class Inspect:
         return pa.Table.from_pylist(rows, schema=_FRAGMENTS)
 
     def indices(self) -> pa.Table:
-        """The indices of every leaf that can be opened."""
+        """The indices of every leaf that can be opened, and how many of its rows they cover.
+
+        A declared index that a leaf does not have yet, or is too small for, covers none of its rows.
+        """
+        metadata, _ = self._loaded()
+        wanted = [each for each in declared(self._manifest.snapshot(self._version)) if each.in_leaves]
         rows = []
         for leaf, handle in self._readable():
-            rows += [
-                {
+            count = handle.count_rows()
+            found = {
+                each.name: {
                     "object_id": leaf.object_id,
                     "name": each.name,
                     "type": each.index_type,
                     "columns": list(each.field_names),
+                    "rows": count,
+                    "indexed_rows": min(count, int(each.num_rows_indexed)),
+                    "segments": len(each.segments),
                 }
                 for each in handle.describe_indices()
+            }
+            lacking = [
+                {
+                    "object_id": leaf.object_id,
+                    "name": each.name,
+                    "type": each.kind,
+                    "columns": [metadata.columns[each.column].name] if each.column in metadata.columns else [],
+                    "rows": count,
+                    "indexed_rows": 0,
+                    "segments": 0,
+                }
+                for each in wanted
+                if each.name not in found
             ]
+            rows += [*found.values(), *lacking]
         return pa.Table.from_pylist(rows, schema=_INDICES)
 
     def unions(self) -> pa.Table:

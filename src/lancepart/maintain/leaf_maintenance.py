@@ -13,18 +13,16 @@ from lancepart.commit.leaf_changes import LeafChanges
 from lancepart.commit.transaction import Transaction
 from lancepart.errors import (
     CommitConflictError,
-    InvalidInputError,
     InvalidTableStateError,
     UnsupportedOperationError,
 )
 from lancepart.layout import create
+from lancepart.layout.declared_indices import declared
 from lancepart.layout.leaves import Leaf
-from lancepart.maintain import indices, leaf_tasks
+from lancepart.maintain import leaf_tasks
 from lancepart.maintain.elsewhere import over
-from lancepart.maintain.indices import Index
-from lancepart.maintain.leaf_tasks import Compacting, Indexing, Place, Rewriting
+from lancepart.maintain.leaf_tasks import Compacting, Place, Rewriting
 from lancepart.maintain.progress import track
-from lancepart.model.schema import field_id
 from lancepart.plan import planner
 from lancepart.read import leaf as reading
 from lancepart.storage import history, leaf_data
@@ -59,48 +57,20 @@ def compact(
 
     Indices do not follow rows that move, so those of a leaf that is compacted are built anew in the same commit.
     """
-    opening = _strong(manifest, "compact")
-    wanted = indices.defined(opening.snapshot)
+    opening = strong(manifest, "compact")
+    wanted = tuple(each for each in declared(opening.snapshot) if each.in_leaves)
 
     def task(place: Place) -> Compacting:
         return Compacting(place=place, target_rows=target_rows, indices=wanted)
 
-    return _versions(opening, opening.plan(None).leaves, leaf_tasks.compact, task, spark=spark, progress=progress)
-
-
-def create_index(
-    manifest: Manifest,
-    column: str,
-    kind: str,
-    *,
-    name: str | None = None,
-    spark: Any = None,
-    progress: bool = True,
-    **params: Any,
-) -> MaintenanceResult:
-    """Build an index in every leaf that has the column; rows added later are found without it."""
-    opening = _strong(manifest, "index")
-    if column not in opening.metadata.schema.names:
-        raise InvalidInputError(f"there is no column {column!r} to index")
-    field = opening.metadata.schema.field(column)
-    kind = indices.kind_of(kind)
-    index = Index(name=name or f"{column}_idx", column=field_id(field) or 0, kind=kind, params=params)
-    index.check(field.type)
-
-    def task(place: Place) -> Indexing:
-        return Indexing(place=place, index=index)
-
-    leaves = opening.plan(None).leaves
-    done = _versions(opening, leaves, leaf_tasks.build_index, task, spark=spark, progress=progress)
-    indices.remember(manifest, index)
-    return done
+    return new_versions(opening, opening.plan(None).leaves, leaf_tasks.compact, task, spark=spark, progress=progress)
 
 
 def rewrite(
     manifest: Manifest, where: str | None = None, *, spark: Any = None, progress: bool = True
 ) -> MaintenanceResult:
     """Move rows that older specs placed into the partitions of the newest: one leaf a commit, or all on Spark."""
-    opening = _strong(manifest, "rewrite")
+    opening = strong(manifest, "rewrite")
     predicate = verbs.filter_of(opening, where)
     old = [
         item
@@ -124,7 +94,7 @@ def rewrite(
     return _in_commits(opening, old, step, "rewriting", together=spark is not None, progress=progress)
 
 
-def _versions(
+def new_versions(
     opening: Transaction,
     leaves: Sequence[Leaf],
     action: Callable[[Any], int | None],
@@ -132,14 +102,16 @@ def _versions(
     *,
     spark: Any,
     progress: bool,
+    together: bool = False,
 ) -> MaintenanceResult:
-    """Let an action make new versions of leaves that hold the same rows, and publish them."""
+    """Let an action make new versions of leaves that hold the same rows, and publish them, maybe in one commit."""
+    whole = together or spark is not None
 
     def step(transaction: Transaction, found: Sequence[Leaf]) -> tuple[list[str], list[str]]:
         there = [leaf for leaf in found if leaf.read_version is not None]
         tasks = [task(_place(transaction, leaf)) for leaf in there]
         what = f"{opening.operation} on Spark"
-        versions = over(spark, action, tasks, what, progress=progress and spark is not None)
+        versions = over(spark, action, tasks, what, progress=progress and whole)
         made = [(leaf, version) for leaf, version in zip(there, versions, strict=True) if version is not None]
         broken = [leaf.object_id for leaf, version in made if version == leaf_tasks.UNREADABLE]
         made = [(leaf, version) for leaf, version in made if version != leaf_tasks.UNREADABLE]
@@ -147,7 +119,7 @@ def _versions(
             _adopt(transaction.work_on(leaf), version)
         return [leaf.object_id for leaf, _ in made], broken
 
-    return _in_commits(opening, leaves, step, opening.operation, together=spark is not None, progress=progress)
+    return _in_commits(opening, leaves, step, opening.operation, together=whole, progress=progress)
 
 
 def _place(transaction: Transaction, leaf: Leaf) -> Place:
@@ -173,7 +145,7 @@ def _in_commits(
     for group in track(groups, what, show=progress):
         left = group
         while left:
-            transaction = _strong(opening.manifest, opening.operation)
+            transaction = strong(opening.manifest, opening.operation)
             current = [found for leaf in left if (found := _find(transaction, leaf)) is not None]
             changed, broken = step(transaction, current)
             skipped += [each for each in broken if each not in skipped]
@@ -196,7 +168,7 @@ def rollback(manifest: Manifest, version: Any) -> int | None:
     A leaf that is still where it was goes back to its version of then. One that was removed since, or was made again in
     another place, gets a copy of its rows under the table's partitioning of now.
     """
-    transaction = _strong(manifest, "rollback")
+    transaction = strong(manifest, "rollback")
     target = history.required(manifest, version)
     transaction.needs = target.version
     then = {item.object_id: item for item in _leaves_at(transaction, target)}
@@ -255,7 +227,8 @@ def _leaves_at(transaction: Transaction, snapshot: Any) -> tuple[Leaf, ...]:
     return planner.plan(snapshot, create.load(transaction.manifest, snapshot), None).leaves
 
 
-def _strong(manifest: Manifest, operation: str) -> Transaction:
+def strong(manifest: Manifest, operation: str) -> Transaction:
+    """A transaction for upkeep, which needs strong ones."""
     transaction = Transaction(manifest=manifest, operation=operation)
     if transaction.weak:
         raise UnsupportedOperationError(f"{operation} needs a table with transactions='strong'")

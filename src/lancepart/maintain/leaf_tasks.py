@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, TypeVar
@@ -14,9 +14,10 @@ import pyarrow as pa
 from lancepart.commit import distributed_write
 from lancepart.commit.distributed_write import WriteJob
 from lancepart.errors import InvalidInputError
+from lancepart.layout.declared_indices import Index
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
-from lancepart.maintain.indices import Index
+from lancepart.maintain import indices
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import ADDRESS, LeafTask
 from lancepart.storage import leaf_data
@@ -47,6 +48,9 @@ class Compacting:
     target_rows: int
     indices: tuple[Index, ...]
 
+
+MOST_SEGMENTS = 4
+"""How many parts an index of a leaf may have before they are made one."""
 
 UNREADABLE = 0
 """In place of a version: the leaf can't be read, and stays as it is."""
@@ -101,10 +105,14 @@ def build_index(work: Indexing) -> int | None:
     return _build_index(work)
 
 
-def _build_index(work: Indexing) -> int | None:
+def _build_index(work: Indexing, fragments: Mapping[int, int] | None = None) -> int | None:
     leaf, index = work.place.leaf, work.index
-    physical = reading.physical_column(work.place.task(), index.column)
-    if physical is None or leaf.read_version is None or (leaf.stats is not None and leaf.stats.rows == 0):
+    if leaf.read_version is None or (leaf.stats is not None and leaf.stats.rows == 0):
+        return None
+    rows = sum(fragments.values()) if fragments is not None else _rows(work.place)
+    params = indices.fitted(index, rows)
+    physical = None if params is None else reading.physical_column(work.place.task(), index.column)
+    if params is None or physical is None:
         return None
     return leaf_data.build_index(
         work.place.root,
@@ -113,8 +121,39 @@ def _build_index(work: Indexing) -> int | None:
         index.kind,
         index.name,
         base=leaf.read_version,
-        **index.params,
+        fragments=fragments,
+        **params,
     )
+
+
+def _rows(place: Place) -> int:
+    if place.leaf.stats is not None:
+        return place.leaf.stats.rows
+    return leaf_data.measure(leaf_data.open_leaf(place.root, place.leaf.location, place.leaf.read_version))[0]
+
+
+@_if_readable
+def optimize_index(work: Indexing) -> int | None:
+    """The version whose index covers rows that came since; None if it does, or if they are too few.
+
+    They get a part of their own; when there are several parts, one over all rows takes their place.
+    """
+    leaf = work.place.leaf
+    if leaf.read_version is None:
+        return None
+    found = leaf_data.coverage(work.place.root, leaf.location, work.index.name, base=leaf.read_version)
+    if not found.segments or (found.uncovered and found.segments >= MOST_SEGMENTS):
+        return _build_index(work)
+    return _build_index(work, found.uncovered) if found.uncovered else None
+
+
+@_if_readable
+def drop_index(work: Indexing) -> int | None:
+    """The version without an index; None if there is none."""
+    leaf = work.place.leaf
+    if leaf.read_version is None:
+        return None
+    return leaf_data.drop_index(work.place.root, leaf.location, work.index.name, base=leaf.read_version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

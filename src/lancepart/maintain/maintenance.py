@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from lancepart.maintain import collect, leaf_maintenance
+from lancepart.layout.declared_indices import AUTO
+from lancepart.maintain import collect, index_upkeep, leaf_maintenance
 from lancepart.maintain.leaf_maintenance import MaintenanceResult
+from lancepart.model.aliases import Value
 from lancepart.storage.manifest import Manifest
 
 
@@ -44,17 +46,38 @@ class Maintenance:
     def create_index(
         self,
         column: str,
-        kind: str,
+        kind: str | None = None,
         *,
+        scope: str = AUTO,
+        where: str | None = None,
         name: str | None = None,
         spark: Any = None,
         progress: bool = True,
-        **params: Any,
+        **params: Value,
     ) -> MaintenanceResult:
-        """Build an index in every leaf."""
-        return leaf_maintenance.create_index(
-            self._manifest, column, kind, name=name, spark=spark, progress=progress, **params
+        """Declare an index and build it in one commit; ``where`` says in which partitions, all unless given.
+
+        Small partitions go without one where that is faster; partitions made later get theirs by ``optimize_indices``.
+        """
+        return index_upkeep.create_index(
+            self._manifest,
+            column,
+            kind,
+            scope=scope,
+            where=where,
+            name=name,
+            spark=spark,
+            progress=progress,
+            params=params,
         )
+
+    def optimize_indices(self, *, spark: Any = None, progress: bool = True) -> MaintenanceResult:
+        """Let indices cover rows and partitions that came since they were built."""
+        return index_upkeep.optimize_indices(self._manifest, spark=spark, progress=progress)
+
+    def drop_index(self, name: str, *, spark: Any = None, progress: bool = True) -> MaintenanceResult:
+        """Remove an index from all partitions, and declare it no longer."""
+        return index_upkeep.drop_index(self._manifest, name, spark=spark, progress=progress)
 
     def rollback(self, version: Any) -> int | None:
         """Bring back the rows of an older snapshot, as a new one."""

@@ -120,7 +120,7 @@ def rewrite(warehouse: Warehouse, given: Arguments) -> Rows:
 def create_index(warehouse: Warehouse, given: Arguments) -> Rows:
     """Build an index in every partition."""
     params = {key: value_of(text) for key, text in (given["params"] or {}).items() if text is not None}
-    if taken := sorted(params.keys() & {"column", "kind", "name", "spark", "progress"}):
+    if taken := sorted(params.keys() & {"column", "kind", "name", "scope", "where", "spark", "progress"}):
         raise InvalidInputError(f"{taken[0]!r} is no parameter of an index")
     upkeep = _table(warehouse, given).maintenance
     done = upkeep.create_index(given["column"], given["kind"], name=given["name"], progress=False, **params)

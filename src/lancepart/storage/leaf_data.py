@@ -377,12 +377,25 @@ def compact(root: Root, location: str, *, base: int, target_rows: int, rebuilt: 
     return _commit(root, location, lance.LanceOperation.Rewrite(groups, []), base)
 
 
-def build_index(root: Root, location: str, column: str, kind: str, name: str, *, base: int, **params: Value) -> int:
-    """Make a version with an index over all rows that it has; one that can't be opened is an error."""
+def build_index(
+    root: Root,
+    location: str,
+    column: str,
+    kind: str,
+    name: str,
+    *,
+    base: int,
+    fragments: Collection[int] | None = None,
+    **params: Value,
+) -> int:
+    """Make a version with an index over all rows, or over those of some fragments beside what others are indexed by.
+
+    An index that can't be opened is an error.
+    """
     with storage_errors(f"index the leaf at {location!r}", root):
         handle = lance.dataset(root.uri_of(location), version=base, storage_options=_options(root))
-        ids = [fragment.fragment_id for fragment in handle.get_fragments()]
-        old = [item for index in handle.describe_indices() if index.name == name for item in _segments(index)]
+        ids = [item.fragment_id for item in handle.get_fragments()] if fragments is None else sorted(fragments)
+        old = [] if fragments is not None else _named(handle, name)
         built = handle.create_index_uncommitted(column, kind, name=name, replace=True, fragment_ids=ids, **params)
         if kind == "INVERTED":
             built = handle.merge_existing_index_segments([built])
@@ -390,6 +403,35 @@ def build_index(root: Root, location: str, column: str, kind: str, name: str, *,
     with storage_errors(f"use the new index of the leaf at {location!r}", root):
         lance.dataset(root.uri_of(location), version=newer, storage_options=_options(root)).stats.index_stats(name)
     return newer
+
+
+def drop_index(root: Root, location: str, name: str, *, base: int) -> int | None:
+    """Make a version without an index; None if there is none of that name."""
+    old = _named(open_leaf(root, location, base), name)
+    return _commit(root, location, lance.LanceOperation.CreateIndex([], old), base) if old else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """How many parts an index of a leaf has, and the fragments with their rows that it does not cover."""
+
+    segments: int
+    uncovered: Mapping[int, int]
+
+
+def coverage(root: Root, location: str, name: str, *, base: int) -> Coverage:
+    """What an index of a leaf covers; one that is not there covers nothing."""
+    handle = open_leaf(root, location, base)
+    parts = _named(handle, name)
+    covered = {number for part in parts for number in part.fragment_ids}
+    rows = {item.fragment_id: item.count_rows() for item in handle.get_fragments()}
+    return Coverage(
+        segments=len(parts), uncovered={number: count for number, count in rows.items() if number not in covered}
+    )
+
+
+def _named(handle: lance.LanceDataset, name: str) -> list[Index]:
+    return [item for index in handle.describe_indices() if index.name == name for item in _segments(index)]
 
 
 def _segments(index: IndexDescription) -> list[Index]:

@@ -13,7 +13,8 @@ import pytest
 
 import lancepart as lp
 from lancepart.errors import InvalidInputError
-from lancepart.maintain import indices
+from lancepart.format.names import INDICES
+from lancepart.layout.declared_indices import declared
 
 WIDTH = 8
 SCHEMA = pa.schema(
@@ -119,7 +120,7 @@ def test_searches_for_vectors_find_the_nearest(table: lp.PartitionedTable, kind:
     ("column", "kind", "reason"),
     [
         ("n", "nope", "unknown: use"),
-        ("n", None, "give its name"),
+        ("n", 7, "give its name"),
         ("t", "MINHASHLSH", "unknown: use"),
         ("n", "FTS", "INVERTED is an index on text, and not on int32"),
         ("v", "BTREE", "single values"),
@@ -140,6 +141,6 @@ def test_an_index_that_could_not_answer_is_refused(
 
 def test_an_index_remembered_under_an_alias_is_built_under_its_name(table: lp.PartitionedTable) -> None:
     written = [{"name": "t_idx", "column": 3, "kind": "FTS", "params": {}}]
-    table._manifest.swap_properties(table._manifest.snapshot(), {indices.INDICES: json.dumps(written)})
+    table._manifest.swap_properties(table._manifest.snapshot(), {INDICES: json.dumps(written)})
 
-    assert [each.kind for each in indices.defined(table._manifest.snapshot())] == ["INVERTED"]
+    assert [each.kind for each in declared(table._manifest.snapshot())] == ["INVERTED"]

@@ -1,0 +1,123 @@
+"""Indices of a table: declared once, built in leaves in one commit, kept up with new rows, and dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from lancepart.commit import verbs
+from lancepart.commit.transaction import Transaction
+from lancepart.errors import InvalidInputError, TableIndexNotFoundError
+from lancepart.layout.declared_indices import AUTO, LEAF, TABLE, Index, declared, kind_of
+from lancepart.layout.leaves import Leaf
+from lancepart.maintain import indices, leaf_tasks
+from lancepart.maintain.leaf_maintenance import MaintenanceResult, new_versions, strong
+from lancepart.maintain.leaf_tasks import Indexing, Place
+from lancepart.model.aliases import Value
+from lancepart.model.schema import field_id
+from lancepart.model.suggest import near
+from lancepart.storage.manifest import Manifest
+
+SCOPES = (AUTO, LEAF, TABLE)
+
+
+def create_index(
+    manifest: Manifest,
+    column: str,
+    kind: str | None = None,
+    *,
+    scope: str = AUTO,
+    where: str | None = None,
+    name: str | None = None,
+    spark: Any = None,
+    progress: bool = True,
+    params: Mapping[str, Value],
+) -> MaintenanceResult:
+    """Declare an index, and build it: in the leaves that are large enough, over the whole table, or both."""
+    opening = strong(manifest, "index")
+    index = _checked(opening, column, kind, scope, where, name, params)
+    done = _on_leaves(opening, index, leaf_tasks.build_index, spark=spark, progress=progress)
+    indices.remember(manifest, index)
+    return done
+
+
+def _checked(
+    opening: Transaction,
+    column: str,
+    kind: str | None,
+    scope: str,
+    where: str | None,
+    name: str | None,
+    params: Mapping[str, Value],
+) -> Index:
+    """The index that is asked for, if it can serve."""
+    if column not in opening.metadata.schema.names:
+        known = opening.metadata.schema.names
+        raise InvalidInputError(f"there is no column {column!r} to index{near(str(column), known)}")
+    if scope not in SCOPES:
+        raise InvalidInputError(f"scope is {scope!r}: use one of {', '.join(SCOPES)}")
+    field = opening.metadata.schema.field(column)
+    wanted = indices.default_kind(field.type) if kind is None else kind_of(kind)
+    index = Index(
+        name=name or f"{column}_idx", column=field_id(field) or 0, kind=wanted, params=dict(params), where=where
+    )
+    indices.check(index, field.type)
+    leaves = leaves_of(opening, index)
+    _refuse_too_few(index, leaves, given=kind is not None)
+    return replace(index, scope=LEAF if scope == AUTO else scope)
+
+
+def _refuse_too_few(index: Index, leaves: tuple[Leaf, ...], *, given: bool) -> None:
+    """Refuse an index that was asked for by its kind and that no partition has rows enough for."""
+    sizes = [leaf.stats.rows for leaf in leaves if leaf.stats is not None]
+    least = indices.least_rows(index)
+    if not given or index.kind == "IVF_FLAT" or len(sizes) < len(leaves) or not sizes or max(sizes) >= least:
+        return
+    raise InvalidInputError(
+        f"{index.kind} serves partitions of at least {least} rows, and the largest has {max(sizes)}: "
+        "such small ones are searched exactly, and faster, without an index"
+    )
+
+
+def leaves_of(opening: Transaction, index: Index) -> tuple[Leaf, ...]:
+    """The leaves that are to have an index."""
+    return opening.plan(verbs.filter_of(opening, index.where)).leaves
+
+
+def _on_leaves(
+    opening: Transaction, index: Index, action: Callable[[Any], int | None], *, spark: Any, progress: bool
+) -> MaintenanceResult:
+    """Do something to an index of leaves, in one commit."""
+
+    def task(place: Place) -> Indexing:
+        return Indexing(place=place, index=index)
+
+    leaves = leaves_of(opening, index) if index.in_leaves else ()
+    return new_versions(opening, leaves, action, task, spark=spark, progress=progress, together=True)
+
+
+def optimize_indices(manifest: Manifest, *, spark: Any = None, progress: bool = True) -> MaintenanceResult:
+    """Let the declared indices cover rows and partitions that came since they were built."""
+    done = MaintenanceResult(action="optimize_indices")
+    for index in declared(manifest.snapshot()):
+        opening = strong(manifest, "optimize_indices")
+        found = _on_leaves(opening, index, leaf_tasks.optimize_index, spark=spark, progress=progress)
+        done = replace(
+            done,
+            changed=done.changed + found.changed,
+            skipped=tuple(dict.fromkeys((*done.skipped, *found.skipped))),
+            version=found.version or done.version,
+        )
+    return done
+
+
+def drop_index(manifest: Manifest, name: str, *, spark: Any = None, progress: bool = True) -> MaintenanceResult:
+    """Declare an index no longer, and remove it from all leaves in one commit."""
+    known = {index.name: index for index in declared(manifest.snapshot())}
+    if name not in known:
+        raise TableIndexNotFoundError(f"there is no index {name!r}: the table has {', '.join(known) or 'none'}")
+    opening = strong(manifest, "drop_index")
+    everywhere = replace(known[name], where=None)
+    indices.forget(manifest, name)
+    return _on_leaves(opening, everywhere, leaf_tasks.drop_index, spark=spark, progress=progress)

@@ -5,23 +5,23 @@ from typing import TYPE_CHECKING, Any
 
 from lancepart import deferred as _deferred  # noqa: F401
 from lancepart import errors
-from lancepart.model.spec import PartitionField, PartitionSpec
-from lancepart.table import PartitionedTable, create_table, drop_table, exists, open_table, scan_polars, upgrade
 
 if TYPE_CHECKING:
+    from lancepart.queries.connection import Connection, connect, sql
+    from lancepart.queries.query import Query
     from lancepart import spark
     from lancepart.catalog import DirectoryNamespace
     from lancepart.maintain.changes import Changes
     from lancepart.maintain.describe import TableDescription
+    from lancepart.model.spec import PartitionField, PartitionSpec
     from lancepart.plan.planner import Plan
-    from lancepart.queries.connection import Connection, connect, sql
-    from lancepart.queries.query import Query
     from lancepart.read.dataset import PartitionedDataset
     from lancepart.read.join import Join
     from lancepart.read.result import Result
     from lancepart.read.scan import Scan
     from lancepart.read.search import Search
     from lancepart.storage.cache import config
+    from lancepart.table import PartitionedTable, create_table, drop_table, exists, open_table, scan_polars, upgrade
 
     __version__: str
 
@@ -54,12 +54,15 @@ __all__ = [
     "upgrade",
 ]
 
-_ELSEWHERE = {
+_MODULES = {
     "Changes": "lancepart.maintain.changes",
     "Connection": "lancepart.queries.connection",
     "DirectoryNamespace": "lancepart.catalog",
     "Join": "lancepart.read.join",
+    "PartitionField": "lancepart.model.spec",
+    "PartitionSpec": "lancepart.model.spec",
     "PartitionedDataset": "lancepart.read.dataset",
+    "PartitionedTable": "lancepart.table",
     "Plan": "lancepart.plan.planner",
     "Query": "lancepart.queries.query",
     "Result": "lancepart.read.result",
@@ -68,16 +71,27 @@ _ELSEWHERE = {
     "TableDescription": "lancepart.maintain.describe",
     "config": "lancepart.storage.cache",
     "connect": "lancepart.queries.connection",
+    "create_table": "lancepart.table",
+    "drop_table": "lancepart.table",
+    "exists": "lancepart.table",
+    "open_table": "lancepart.table",
+    "scan_polars": "lancepart.table",
     "sql": "lancepart.queries.connection",
+    "upgrade": "lancepart.table",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import what not everyone who reads tables needs when it is first used: the catalog, Spark, the settings."""
+    """Import the module of a public name when the name is first used, so that ``import lancepart`` costs little."""
     if name == "spark":
         return import_module("lancepart.spark")
     if name == "__version__":
         return import_module("importlib.metadata").version("lancepart")
-    if name in _ELSEWHERE:
-        return getattr(import_module(_ELSEWHERE[name]), name)
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion: most of them are not imported yet."""
+    return sorted({*globals(), *__all__})

@@ -1,4 +1,4 @@
-"""``lance_namespace``'s errors and a few of its models without its REST client, which takes long to import."""
+"""Defer the import of ``lance_namespace``'s REST client, which takes a second, when only its errors are needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _PENDING = "__lancepart_pending__"
 
 
 class _Deferred(ModuleType):
-    """A package whose own code runs when a name in it is first asked for; its submodules can be imported before."""
+    """A package whose ``__init__`` runs when one of its names is first used; its submodules can be imported before.
+
+    The standard library's ``LazyLoader`` does not do: importing a submodule would run the package's ``__init__``.
+    """
 
     def __getattr__(self, name: str) -> Any:
         with _LOCK:
@@ -31,7 +34,7 @@ class _Deferred(ModuleType):
 
 
 def defer(package: str) -> None:
-    """Put off what importing a package does, if it was not imported yet; what is found in it is the same as ever."""
+    """Defer a package's ``__init__`` until one of its names is used; nothing happens if it was imported before."""
     if package in sys.modules:
         return
     spec = find_spec(package)

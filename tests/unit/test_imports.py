@@ -57,10 +57,21 @@ assert issubclass(lancepart.DirectoryNamespace, before)
 
 def run(code: str) -> set[str]:
     """The modules that a program has imported in the end."""
-    told = f"{code}\nimport sys, json; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=False)
+    program = f"{code}\nimport sys, json; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_importing_lancepart_imports_no_other_library() -> None:
+    found = run("import lancepart")
+    heavy = ("datafusion", "lance.", "lance_namespace_urllib3_client.models.", "numpy", "obstore", "pandas", "polars")
+    assert not {name for name in found if f"{name}.".startswith((*heavy, "pyarrow", "pydantic", *HEAVY))}
+    assert sorted(name for name in found if name.startswith("lancepart.")) == ["lancepart.deferred", "lancepart.errors"]
+
+
+def test_public_names_are_found_without_being_imported() -> None:
+    run("import lancepart; assert set(lancepart.__all__) <= set(dir(lancepart)); from lancepart import *; open_table")
 
 
 def test_importing_lancepart_leaves_out_what_a_table_does_not_need(tmp_path: Path) -> None:

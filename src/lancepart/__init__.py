@@ -7,14 +7,19 @@ from lancepart import deferred as _deferred  # noqa: F401
 from lancepart import errors
 
 if TYPE_CHECKING:
-    from lancepart.queries.connection import Connection, connect, sql
-    from lancepart.queries.query import Query
     from lancepart import spark
     from lancepart.catalog import DirectoryNamespace
+    from lancepart.commit.transaction import Transaction
     from lancepart.maintain.changes import Changes
     from lancepart.maintain.describe import TableDescription
+    from lancepart.maintain.inspect import Inspect
+    from lancepart.maintain.leaf_maintenance import MaintenanceResult
+    from lancepart.maintain.maintenance import Maintenance
+    from lancepart.maintain.tags import Tags
     from lancepart.model.spec import PartitionField, PartitionSpec
     from lancepart.plan.planner import Plan
+    from lancepart.queries.connection import Connection, connect, sql
+    from lancepart.queries.query import Query
     from lancepart.read.dataset import PartitionedDataset
     from lancepart.read.join import Join
     from lancepart.read.result import Result
@@ -29,7 +34,10 @@ __all__ = [
     "Changes",
     "Connection",
     "DirectoryNamespace",
+    "Inspect",
     "Join",
+    "Maintenance",
+    "MaintenanceResult",
     "PartitionField",
     "PartitionSpec",
     "PartitionedDataset",
@@ -40,6 +48,8 @@ __all__ = [
     "Scan",
     "Search",
     "TableDescription",
+    "Tags",
+    "Transaction",
     "__version__",
     "config",
     "connect",
@@ -58,7 +68,10 @@ _MODULES = {
     "Changes": "lancepart.maintain.changes",
     "Connection": "lancepart.queries.connection",
     "DirectoryNamespace": "lancepart.catalog",
+    "Inspect": "lancepart.maintain.inspect",
     "Join": "lancepart.read.join",
+    "Maintenance": "lancepart.maintain.maintenance",
+    "MaintenanceResult": "lancepart.maintain.leaf_maintenance",
     "PartitionField": "lancepart.model.spec",
     "PartitionSpec": "lancepart.model.spec",
     "PartitionedDataset": "lancepart.read.dataset",
@@ -69,6 +82,8 @@ _MODULES = {
     "Scan": "lancepart.read.scan",
     "Search": "lancepart.read.search",
     "TableDescription": "lancepart.maintain.describe",
+    "Tags": "lancepart.maintain.tags",
+    "Transaction": "lancepart.commit.transaction",
     "config": "lancepart.storage.cache",
     "connect": "lancepart.queries.connection",
     "create_table": "lancepart.table",

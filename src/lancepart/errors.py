@@ -58,7 +58,6 @@ __all__ = [
     "TableVersionNotFoundError",
     "UnauthenticatedError",
     "UnsupportedOperationError",
-    "reraise_interrupt",
 ]
 
 _INTERRUPT = re.compile(r"^(External error: |LanceError\(.*\): |Python exception: )*KeyboardInterrupt:")

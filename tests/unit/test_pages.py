@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -13,6 +14,7 @@ import lancepart
 ROOT = Path(__file__).parents[2]
 JAVA = ROOT / "jvm" / "src" / "io" / "lancepart" / "spark"
 MIRRORED = ("storage", "catalog")
+REFERENCE = (ROOT / "docs" / "reference.md").read_text()
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 
 
@@ -64,9 +66,21 @@ def test_every_module_has_a_test_module_of_its_own(room: str) -> None:
     assert sorted(modules - tests) == []
 
 
-def test_what_is_public_is_there_and_documented() -> None:
-    pages = "".join(page.read_text() for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
-    assert sorted(lancepart.__all__) == list(lancepart.__all__)
-    for name in lancepart.__all__:
-        assert getattr(lancepart, name) is not None
-        assert re.search(rf"\b{name}\b", pages), f"{name} is public and no page names it"
+@pytest.mark.parametrize("package", [lancepart, lancepart.errors, lancepart.spark], ids=lambda each: each.__name__)
+def test_what_is_public_is_there_and_documented(package: ModuleType) -> None:
+    assert sorted(package.__all__) == list(package.__all__)
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+        assert re.search(rf"`(spark\.)?{name}`", REFERENCE), f"{name} is public and docs/reference.md does not list it"
+
+
+def test_public_names_are_complete() -> None:
+    assert set(lancepart._MODULES) | {"__version__", "errors", "spark"} == set(lancepart.__all__)
+    classes = {name for name, value in vars(lancepart.errors).items() if isinstance(value, type) and name[0] != "_"}
+    assert classes - {"IntEnum"} == set(lancepart.errors.__all__)
+
+
+def test_the_reference_lists_each_error_with_its_code() -> None:
+    for names, codes in re.findall(r"^\| (`\w+Error`[^|]*) \| ([\d, ]+) \|", REFERENCE, re.MULTILINE):
+        found = [int(getattr(lancepart.errors, name).code) for name in re.findall(r"\w+", names)]
+        assert found == [int(code) for code in codes.split(", ")]

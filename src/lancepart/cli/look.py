@@ -1,0 +1,217 @@
+"""What is in a table: ``info``, ``tree``, ``partitions``, ``head``, ``sample``, ``plan``."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from statistics import median
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.tree import Tree
+
+from lancepart.cli.command import AtVersion, Columns, Limit, Root, Where, command
+from lancepart.cli.leaves import Branch, leaves_of, total
+from lancepart.cli.output import bar, number, rows_of, show_record, show_rows, size
+from lancepart.cli.shell import Answer, Shell
+from lancepart.errors import InvalidInputError
+from lancepart.plan import planner
+from lancepart.read.scan import Scan
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(app)(info)
+    command(app)(tree)
+    command(app)(partitions)
+    command(app)(head)
+    command(app)(sample)
+    command(app)(plan)
+
+
+def info(shell: Shell, root: Root, version: AtVersion = None) -> Answer:
+    """Show what a table is: columns, partitioning, size, snapshot."""
+    table = shell.table(root, version)
+    metadata, leaves = table.metadata, leaves_of(table)
+    rows, held = total(leaves, "rows"), total(leaves, "bytes")
+    fields = [_field(row) for row in rows_of(table.inspect.specs()) if row["spec_id"] == table.spec.id]
+    columns = {field.name: str(field.type) for field in table.schema}
+    about = {
+        "root": table.root,
+        "layout": metadata.layout,
+        "transactions": metadata.transactions,
+        "version": table.version,
+    }
+    payload = {
+        **about,
+        "rows": rows,
+        "bytes": held,
+        "partitions": len(leaves),
+        "partition_by": fields,
+        "spec_versions": len(table.specs),
+        "columns": columns,
+    }
+
+    def show(console: Console) -> None:
+        sizes = {"rows": number(rows), "size": size(held), "partitions": number(len(leaves))}
+        show_record(console, {**about, **sizes, "partition_by": ", ".join(fields), "spec_versions": len(table.specs)})
+        console.print()
+        show_rows(console, [{"column": name, "type": kind} for name, kind in columns.items()], ["column", "type"])
+
+    return Answer(payload=payload, show=show)
+
+
+def _field(row: Mapping[str, object]) -> str:
+    """A partition field as ``partition_by`` takes it, or the expression that it is."""
+    transform, source = str(row["transform"]), str(row["source"])
+    if transform == "identity":
+        return source
+    return f"{transform}({source})" if transform.isidentifier() else transform
+
+
+def tree(
+    shell: Shell,
+    root: Root,
+    depth: Annotated[int, typer.Option("--depth", min=1, help="How many levels.")] = 8,
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="How many children of a level are shown.")] = 20,
+    version: AtVersion = None,
+) -> Answer:
+    """Show the partitions as a tree, with the rows and bytes of each level."""
+    table = shell.table(root, version)
+    leaves = leaves_of(table)
+    found = [
+        Branch.of(f"spec v{spec.id}", [leaf for leaf in leaves if leaf.spec_id == spec.id]) for spec in table.specs
+    ]
+
+    def show(console: Console) -> None:
+        top = Tree(escape(table.root))
+        for each in found:
+            _grow(top, each, depth + 1, limit)
+        console.print(top)
+
+    return Answer(payload={"root": table.root, "specs": [each.to_json() for each in found]}, show=show)
+
+
+def _grow(parent: Tree, branch: Branch, depth: int, limit: int) -> None:
+    node = parent.add(f"[bold]{escape(branch.name)}[/bold]  {branch.rows:,} rows  {size(branch.bytes)}")
+    if depth <= 1 and branch.children:
+        node.add(f"… {branch.leaves:,} leaves")
+        return
+    for child in branch.children[:limit]:
+        _grow(node, child, depth - 1, limit)
+    if len(branch.children) > limit:
+        node.add(f"… and {len(branch.children) - limit:,} more")
+
+
+def partitions(
+    shell: Shell,
+    root: Root,
+    sort: Annotated[str, typer.Option("--sort", help="bytes, rows, fragments or name")] = "bytes",
+    limit: Limit = 50,
+    version: AtVersion = None,
+) -> Answer:
+    """Show the partitions by size, with a bar each, and how skewed they are."""
+    if sort not in ("bytes", "rows", "fragments", "name"):
+        raise InvalidInputError(f"--sort is {sort!r}: use bytes, rows, fragments or name")
+    measured = "bytes" if sort == "name" else sort
+    leaves = leaves_of(shell.table(root, version))
+    leaves.sort(key=lambda leaf: (0 if sort == "name" else -leaf.measure(measured), leaf.object_id))
+    sizes = [leaf.measure(measured) for leaf in leaves]
+    largest, middle = max(sizes, default=0), median(sizes) if sizes else 0
+
+    def show(console: Console) -> None:
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for name in ("partition", "rows", "size", "fragments", ""):
+            table.add_column(name, justify="left" if name in ("partition", "") else "right", overflow="fold")
+        for leaf in leaves[:limit]:
+            share = leaf.measure(measured) / max(largest, 1)
+            sizes = (number(leaf.rows), size(leaf.bytes), number(leaf.fragments))
+            table.add_row(escape(leaf.label), *sizes, bar(share))
+        console.print(table)
+        more = f", {len(leaves) - limit:,} not shown" if len(leaves) > limit else ""
+        skew = f"; the largest has {largest / middle:.1f} times the {measured} of the median" if middle else ""
+        console.print(f"{len(leaves):,} partitions{more}{skew}")
+
+    payload = {
+        "partitions": len(leaves),
+        "measured": measured,
+        "largest": largest,
+        "median": middle,
+        "empty": sum(1 for leaf in leaves if leaf.rows == 0),
+        "leaves": [leaf.to_json() for leaf in leaves[:limit]],
+    }
+    return Answer(payload=payload, show=show)
+
+
+def shown(rows: pa.Table) -> Answer:
+    """Rows as an answer."""
+    found = rows_of(rows)
+    return Answer(payload=found, show=lambda console: show_rows(console, found, rows.schema.names))
+
+
+def head(
+    shell: Shell,
+    root: Root,
+    limit: Limit = 10,
+    where: Where = None,
+    column: Columns = [],  # noqa: B006
+    version: AtVersion = None,
+) -> Answer:
+    """Show some rows."""
+    return shown(shell.table(root, version).scan(where, column or None, limit).to_arrow())
+
+
+def sample(
+    shell: Shell,
+    root: Root,
+    limit: Limit = 10,
+    where: Where = None,
+    column: Columns = [],  # noqa: B006
+    seed: Annotated[int | None, typer.Option("--seed", help="The same number gives the same rows.")] = None,
+    version: AtVersion = None,
+) -> Answer:
+    """Show rows chosen at random, each with the same chance; all rows that match are read."""
+    scan = shell.table(root, version).scan(where, column or None)
+    return shown(_sampled(scan, limit, random.Random(seed)))
+
+
+def _sampled(scan: Scan, limit: int, chance: random.Random) -> pa.Table:
+    """Keep the rows with the smallest random numbers, batch by batch."""
+    kept: list[tuple[float, pa.RecordBatch]] = []
+    for batch in scan.to_batches():
+        drawn = [(chance.random(), batch.slice(at, 1)) for at in range(batch.num_rows)]
+        kept = sorted([*kept, *drawn], key=lambda pair: pair[0])[:limit]
+    return pa.Table.from_batches([row for _, row in kept], schema=scan.schema)
+
+
+def plan(
+    shell: Shell,
+    root: Root,
+    where: Annotated[str | None, typer.Argument(help="The filter: SQL in DataFusion's dialect.")] = None,
+    version: AtVersion = None,
+) -> Answer:
+    """Show what a filter would read, and why; no leaf is opened."""
+    scan = shell.table(root, version).scan(where)
+    found = scan.plan()
+    totals = planner.leaf_counts(scan.snapshot, scan.metadata)
+    stats = [leaf.stats for leaf in found.leaves if leaf.stats is not None]
+    rows, held = sum(each.rows for each in stats), sum(each.bytes for each in stats)
+    payload = {
+        "version": found.version,
+        "leaves": [leaf.object_id for leaf in found.leaves],
+        "kept": len(found.leaves),
+        "of": sum(totals.values()),
+        "rows": rows,
+        "bytes": held,
+        "specs": [{"spec_id": each.spec_id, "kept": each.kept, "reasons": list(each.reasons)} for each in found.specs],
+    }
+
+    def show(console: Console) -> None:
+        console.print(found.explain(totals), markup=False)
+        console.print(f"\nto read: at most {rows:,} rows, {size(held)}")
+
+    return Answer(payload=payload, show=show)

@@ -1,0 +1,87 @@
+"""What commands run with and what they answer: the same data as JSON for programs and as text for people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import typer
+from rich.console import Console
+
+from lancepart.cli.output import plain, show_record
+from lancepart.cli.target import Target
+from lancepart.errors import InvalidInputError
+from lancepart.table import PartitionedTable
+
+_PIPE_WIDTH = 160
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The result of a command; ``show`` prints it for people, ``code`` is the exit code."""
+
+    payload: object
+    show: Callable[[Console], None] | None = None
+    code: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shell:
+    """The options that all commands have."""
+
+    as_json: bool = False
+    yes: bool = False
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def table(self, target: str, version: str | None = None) -> PartitionedTable:
+        """The table that a user names, perhaps at an older snapshot."""
+        return Target.parse(target).open(self.storage, None if version is None else snapshot_of(version))
+
+    def confirm(self, what: str) -> None:
+        """Ask before something is destroyed; where nobody can answer, ``--yes`` must be given."""
+        if self.yes:
+            return
+        if not sys.stdin.isatty() or self.as_json:
+            raise InvalidInputError(f"{what}: give --yes to do it")
+        typer.confirm(f"{what}. Go on?", abort=True, err=True)
+
+    def print(self, answer: Answer) -> None:
+        """Print an answer on stdout: one JSON document, or text."""
+        if self.as_json:
+            print(json.dumps(plain(answer.payload), ensure_ascii=False))
+            return
+        console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
+        if answer.show is not None:
+            answer.show(console)
+        elif isinstance(answer.payload, Mapping):
+            show_record(console, answer.payload)
+        else:
+            console.print(answer.payload)
+
+
+def snapshot_of(text: str) -> int | str | datetime:
+    """A snapshot as users write it: a number, a moment or a tag.
+
+    >>> snapshot_of("12"), snapshot_of("release"), snapshot_of("2026-01-31").isoformat()
+    (12, 'release', '2026-01-31T00:00:00')
+    """
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return text
+
+
+def key_values(texts: list[str], what: str) -> dict[str, str]:
+    """Options of the form key=value.
+
+    >>> key_values(["aws_region=eu-west-1", "endpoint=http://x?a=b"], "--storage")
+    {'aws_region': 'eu-west-1', 'endpoint': 'http://x?a=b'}
+    """
+    if wrong := [text for text in texts if "=" not in text]:
+        raise InvalidInputError(f"{what} {wrong[0]!r}: write it as key=value")
+    return {key: value for key, _, value in (text.partition("=") for text in texts)}

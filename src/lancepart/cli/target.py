@@ -1,0 +1,68 @@
+"""Tables as users name them: a root, or ``warehouse:namespace.table``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from lancepart.errors import InvalidInputError
+from lancepart.table import PartitionedTable, open_table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where a table is: the root of a table, or of a catalog with the path of a table inside."""
+
+    root: str
+    path: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Target:
+        """Read a target; a local path that exists is a root, whatever it holds.
+
+        >>> Target.parse("s3://bucket/warehouse:sales.events")
+        Target(root='s3://bucket/warehouse', path=('sales', 'events'))
+        >>> Target.parse("s3://bucket/events").path, Target.parse("data/wh:events").path
+        ((), ('events',))
+        """
+        root, colon, name = text.rpartition(":")
+        if not colon or "/" in name or os.path.exists(text):
+            return cls(root=text)
+        if not root:
+            raise InvalidInputError(
+                f"{text!r} names no warehouse: write warehouse:namespace.table, or the table's root"
+            )
+        return cls(root=root, path=path_of(name))
+
+    def open(self, storage: Mapping[str, str], version: int | str | datetime | None = None) -> PartitionedTable:
+        """Open the table."""
+        return open_table(self.root, namespace=self.path, version=version, storage_options=storage or None)
+
+    def __str__(self) -> str:
+        return f"{self.root}:{'.'.join(self.path)}" if self.path else self.root
+
+
+def path_of(name: str) -> tuple[str, ...]:
+    """The path of a namespace or a table; names that hold dots are quoted with back-ticks.
+
+    >>> path_of("sales.events"), path_of("`a.b`.c"), path_of("")
+    (('sales', 'events'), ('a.b', 'c'), ())
+    """
+    parts: list[str] = []
+    rest = name
+    while rest:
+        if rest.startswith("`"):
+            part, closed, rest = rest[1:].partition("`")
+            if not closed or (rest and not rest.startswith(".")):
+                raise InvalidInputError(
+                    f"{name!r}: a back-tick is not closed; write `a.b`.c for a name that holds a dot"
+                )
+            rest = rest[1:]
+        else:
+            part, _, rest = rest.partition(".")
+        if not part:
+            raise InvalidInputError(f"{name!r} holds an empty name: write namespace.table")
+        parts.append(part)
+    return tuple(parts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 from statistics import median
 from typing import Annotated
@@ -20,7 +19,6 @@ from lancepart.cli.output import bar, number, rows_of, show_record, show_rows, s
 from lancepart.cli.shell import Answer, Shell
 from lancepart.errors import InvalidInputError
 from lancepart.plan import planner
-from lancepart.read.scan import Scan
 
 
 def register(app: typer.Typer) -> None:
@@ -174,18 +172,8 @@ def sample(
     seed: Annotated[int | None, typer.Option("--seed", help="The same number gives the same rows.")] = None,
     version: AtVersion = None,
 ) -> Answer:
-    """Show rows chosen at random, each with the same chance; all rows that match are read."""
-    scan = shell.table(root, version).scan(where, column or None)
-    return shown(_sampled(scan, limit, random.Random(seed)))
-
-
-def _sampled(scan: Scan, limit: int, chance: random.Random) -> pa.Table:
-    """Keep the rows with the smallest random numbers, batch by batch."""
-    kept: list[tuple[float, pa.RecordBatch]] = []
-    for batch in scan.to_batches():
-        drawn = [(chance.random(), batch.slice(at, 1)) for at in range(batch.num_rows)]
-        kept = sorted([*kept, *drawn], key=lambda pair: pair[0])[:limit]
-    return pa.Table.from_batches([row for _, row in kept], schema=scan.schema)
+    """Show rows drawn at random."""
+    return shown(shell.table(root, version).sample(limit, column or None, where, seed=seed))
 
 
 def plan(

@@ -21,6 +21,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 _BLOCKS = " ▏▎▍▌▋▊▉"
 _MOST_ITEMS = 4
 _MOST_CHARACTERS = 60
+_WHOLE = 10_000
 
 
 def rows_of(table: pa.Table) -> list[dict[str, object]]:
@@ -59,7 +60,7 @@ def plain(value: object) -> Json:
     return str(value)
 
 
-def text(value: object) -> str:
+def text(value: object, most: int = _MOST_CHARACTERS) -> str:
     """A value in a cell: long texts and lists are cut short.
 
     >>> text([0.25, 1.0, 2.0, 3.0, 4.0, 5.0]), text(None), text(1234)
@@ -78,7 +79,7 @@ def text(value: object) -> str:
             shown = ", ".join(text(item) for item in value[:_MOST_ITEMS])
             return f"[{shown}, … {len(value)}]" if len(value) > _MOST_ITEMS else f"[{shown}]"
     found = str(plain(value)).replace("\n", " ")
-    return found if len(found) <= _MOST_CHARACTERS else f"{found[: _MOST_CHARACTERS - 1]}…"
+    return found if len(found) <= most else f"{found[: most - 1]}…"
 
 
 def size(count: float | None) -> str:
@@ -127,5 +128,5 @@ def show_record(console: Console, record: Mapping[str, object]) -> None:
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for key, value in record.items():
-        table.add_row(escape(key.replace("_", " ")), escape(text(value)))
+        table.add_row(escape(key.replace("_", " ")), escape(text(value, _WHOLE)))
     console.print(table)

@@ -1,0 +1,77 @@
+"""Questions over one or two tables: ``search``, ``join``."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from lancepart.cli.command import AtVersion, Columns, Limit, Root, Where, command
+from lancepart.cli.look import shown
+from lancepart.cli.shell import Answer, Shell
+from lancepart.errors import InvalidInputError
+
+Explain = Annotated[bool, typer.Option("--explain", help="Show the plan instead of rows.", show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(app)(search)
+    command(app)(join)
+
+
+def search(
+    shell: Shell,
+    root: Root,
+    query: Annotated[str, typer.Argument(help="A text, or a vector as a JSON list: '[0.1, 0.2]'.")],
+    on: Annotated[str | None, typer.Option("--on", help="The column that is searched.")] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many rows.")] = 10,
+    where: Where = None,
+    column: Columns = [],  # noqa: B006
+    version: AtVersion = None,
+    explain: Explain = False,
+) -> Answer:
+    """Find the rows whose vectors are nearest, or whose texts match best."""
+    found = shell.table(root, version).search(query_of(query), on, k, where, column or None)
+    return _explained(found.explain()) if explain else shown(found.to_arrow())
+
+
+def query_of(text: str) -> str | list[float]:
+    """A query: a JSON list of numbers is a vector, everything else a text.
+
+    >>> query_of("[1, 0.5]"), query_of("red fox")
+    ([1, 0.5], 'red fox')
+    """
+    if not text.lstrip().startswith("["):
+        return text
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, list) or not all(isinstance(item, int | float) for item in found):
+        raise InvalidInputError(f"{text!r} is no vector: write a JSON list of numbers, such as '[0.1, 0.2]'")
+    return found
+
+
+def join(
+    shell: Shell,
+    left: Root,
+    right: Annotated[str, typer.Argument(help="The other table.", metavar="TABLE")],
+    on: Annotated[list[str], typer.Option("--on", help="A key: id, or left=right where the names differ.")],
+    how: Annotated[str, typer.Option("--how", help="inner, left, right, full, semi or anti")] = "inner",
+    where: Where = None,
+    column: Columns = [],  # noqa: B006
+    limit: Limit = 10,
+    explain: Explain = False,
+) -> Answer:
+    """Join two tables partition by partition, without a shuffle."""
+    keys = [(key.partition("=")[0], key.partition("=")[2]) if "=" in key else key for key in on]
+    found = shell.table(left).join(shell.table(right), keys, how, where, column or None)
+    if explain:
+        return _explained(found.explain())
+    return shown(found.to_arrow().slice(0, limit))
+
+
+def _explained(text: str) -> Answer:
+    return Answer(payload={"plan": text}, show=lambda console: console.print(text, markup=False))

@@ -1,0 +1,78 @@
+"""Rows and definitions changed: ``delete``, ``evolve``, ``columns``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lancepart.cli.command import DryRun, Root, command
+from lancepart.cli.output import rows_of, show_rows
+from lancepart.cli.schema_text import parse_column
+from lancepart.cli.shell import Answer, Shell, key_values
+from lancepart.errors import InvalidInputError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(app, destroys=True)(delete)
+    command(app)(evolve)
+    command(app, destroys=True)(columns)
+
+
+def delete(
+    shell: Shell,
+    root: Root,
+    where: Annotated[str, typer.Argument(help="Which rows: SQL in DataFusion's dialect; 'true' means all.")],
+    dry_run: DryRun = False,
+) -> Answer:
+    """Delete the rows that match, in one commit."""
+    table = shell.table(root)
+    if not where.strip():
+        raise InvalidInputError("the filter is empty: write 'true' to mean all rows")
+    scan = table.scan(where)
+    count, leaves = scan.count(), len(scan.plan().leaves)
+    payload: dict[str, object] = {"root": table.root, "rows": count, "leaves": leaves, "dry_run": dry_run}
+    if dry_run or not count:
+        return Answer(payload={**payload, "version": table.version})
+    shell.confirm(f"this deletes {count:,} rows in at most {leaves:,} partitions")
+    return Answer(payload={**payload, "version": table.delete(where)})
+
+
+def evolve(
+    shell: Shell,
+    root: Root,
+    by: Annotated[list[str], typer.Argument(help="The partition fields of new rows: country, bucket(id, 16).")],
+) -> Answer:
+    """Partition new rows differently; rows that are there stay, and ``rewrite`` moves them."""
+    table = shell.table(root)
+    spec = table.update_spec(by)
+    rows = [row for row in rows_of(table.inspect.specs()) if row["spec_id"] == spec.id]
+    names = ["spec_id", "field_id", "source", "transform", "result_type"]
+    return Answer(payload=rows, show=lambda console: show_rows(console, rows, names))
+
+
+def columns(
+    shell: Shell,
+    root: Root,
+    add: Annotated[list[str], typer.Option("--add", help="A new column: 'name type'.")] = [],  # noqa: B006
+    rename: Annotated[list[str], typer.Option("--rename", help="old=new")] = [],  # noqa: B006
+    widen: Annotated[list[str], typer.Option("--widen", help="A larger type for a column: 'name type'.")] = [],  # noqa: B006
+    drop: Annotated[list[str], typer.Option("--drop", help="A column that goes.")] = [],  # noqa: B006
+) -> Answer:
+    """Show the columns, or add, rename, widen and drop some; each change is a commit of its own."""
+    table = shell.table(root)
+    added, widened = [parse_column(text) for text in add], [parse_column(text) for text in widen]
+    renamed = key_values(rename, "--rename")
+    if drop:
+        shell.confirm(f"this removes the columns {', '.join(drop)}")
+    for field in added:
+        table.add_column(field)
+    for old, new in renamed.items():
+        table.rename_column(old, new)
+    for field in widened:
+        table.widen_column(field.name, field.type)
+    for name in drop:
+        table.drop_column(name)
+    rows = [{"column": each.name, "type": str(each.type), "nullable": each.nullable} for each in table.schema]
+    return Answer(payload=rows, show=lambda console: show_rows(console, rows, ["column", "type", "nullable"]))

@@ -1,0 +1,78 @@
+"""Snapshots: ``snapshots``, ``changes``, ``tag``, ``rollback``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lancepart.cli.command import Limit, Root, command
+from lancepart.cli.look import shown
+from lancepart.cli.output import rows_of, show_rows
+from lancepart.cli.shell import Answer, Shell, snapshot_of
+from lancepart.errors import InvalidInputError
+
+_SHOWN = ["version", "timestamp", "operation", "partitions", "rows_added", "rows_deleted", "by", "tags"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    command(app)(snapshots)
+    command(app)(changes)
+    command(app)(tag)
+    command(app, destroys=True)(rollback)
+
+
+def snapshots(shell: Shell, root: Root, limit: Limit = 20) -> Answer:
+    """Show the commits that are kept, the newest first."""
+    table = shell.table(root)
+    names: dict[int, list[str]] = {}
+    for name, version in table.tags.list().items():
+        names.setdefault(version, []).append(name)
+    rows = rows_of(table.inspect.snapshots())[::-1][:limit]
+    found = [{**row, "tags": ", ".join(names.get(int(str(row["version"])), []))} for row in rows]
+    return Answer(payload=found, show=lambda console: show_rows(console, found, _SHOWN))
+
+
+def changes(
+    shell: Shell,
+    root: Root,
+    since: Annotated[str, typer.Argument(help="A snapshot: its number, a tag or a moment.")],
+    until: Annotated[str | None, typer.Argument(help="A later one; the newest unless given.")] = None,
+    limit: Limit = 20,
+) -> Answer:
+    """Show the rows that were inserted and deleted between two snapshots."""
+    last = None if until is None else snapshot_of(until)
+    return shown(shell.table(root).changes(snapshot_of(since), last).slice(0, limit))
+
+
+def tag(
+    shell: Shell,
+    root: Root,
+    name: Annotated[str | None, typer.Argument(help="The tag; without one all are shown.")] = None,
+    version: Annotated[int | None, typer.Option("--version", help="The snapshot; the newest unless given.")] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Take the name away.", show_default=False)] = False,
+) -> Answer:
+    """Show the tags, or name a snapshot, which then does not expire."""
+    table = shell.table(root)
+    if name is None:
+        if delete or version is not None:
+            raise InvalidInputError("name the tag: lancepart tag TABLE NAME")
+    elif delete:
+        table.tags.delete(name)
+    else:
+        table.tags.create(name, table.version if version is None else version)
+    rows = [{"tag": each, "version": number} for each, number in sorted(table.tags.list().items())]
+    return Answer(payload=rows, show=lambda console: show_rows(console, rows, ["tag", "version"]))
+
+
+def rollback(
+    shell: Shell,
+    root: Root,
+    version: Annotated[str, typer.Argument(help="A snapshot: its number, a tag or a moment.")],
+) -> Answer:
+    """Bring back the rows of an older snapshot, as a new one."""
+    table = shell.table(root)
+    shell.confirm(f"this replaces the rows of {table.root} by those of snapshot {version}")
+    done = table.maintenance.rollback(snapshot_of(version))
+    return Answer(payload={"root": table.root, "version": done, "rows": table.scan().count()})

@@ -1,0 +1,134 @@
+"""``ns``: the catalog of a warehouse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+from lance_namespace import (
+    CreateNamespaceRequest,
+    DescribeNamespaceRequest,
+    DropNamespaceRequest,
+    DropTableRequest,
+    ListTablesRequest,
+)
+
+from lancepart.catalog import lifecycle, namespaces, rename, tables
+from lancepart.catalog.context import Catalog
+from lancepart.catalog.properties import own_root
+from lancepart.cli.command import DryRun, command
+from lancepart.cli.output import show_rows
+from lancepart.cli.shell import Answer, Shell, key_values
+from lancepart.cli.target import Target
+from lancepart.errors import InvalidInputError
+from lancepart.format.names import NAMESPACE
+from lancepart.model.ids import object_id
+
+NAMESPACE_KIND, PARTITIONED, PLAIN = "namespace", "partitioned table", "plain table"
+Place = Annotated[
+    str, typer.Argument(help="A warehouse, or warehouse:namespace in it.", metavar="WAREHOUSE[:NAMESPACE]")
+]
+
+ns = typer.Typer(help="The catalog of a warehouse: its namespaces and tables.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group of commands."""
+    app.add_typer(ns, name="ns")
+
+
+def _catalog(shell: Shell, target: Target) -> Catalog:
+    return Catalog.of({"root": target.root, **{f"storage.{key}": value for key, value in shell.storage.items()}})
+
+
+@command(ns, "list")
+def list_all(
+    shell: Shell,
+    place: Place,
+    recursive: Annotated[bool, typer.Option("--recursive", "-r", help="All levels.", show_default=False)] = False,
+) -> Answer:
+    """Show the namespaces and tables of a warehouse or of a namespace."""
+    target = Target.parse(place)
+    catalog = _catalog(shell, target)
+    catalog.require_namespace(catalog.snapshot(), target.path)
+    rows = [{"name": ".".join(path), "kind": kind} for path, kind in _children(catalog, target.path, recursive)]
+    return Answer(payload=rows, show=lambda console: show_rows(console, rows, ["name", "kind"]))
+
+
+def _children(catalog: Catalog, path: tuple[str, ...], recursive: bool) -> Iterator[tuple[tuple[str, ...], str]]:
+    snapshot = catalog.snapshot()
+    names = snapshot.names(object_id(path), NAMESPACE)
+    rows = snapshot.rows(object_id([*path, name]) for name in names)
+    for name in names:
+        below = (*path, name)
+        is_table = own_root(rows[object_id(below)].metadata) is not None
+        yield below, PARTITIONED if is_table else NAMESPACE_KIND
+        if recursive and not is_table:
+            yield from _children(catalog, below, recursive)
+    for name in tables.list_tables(catalog, ListTablesRequest(id=list(path))).tables:
+        yield (*path, name), PLAIN
+
+
+@command(ns)
+def create(
+    shell: Shell,
+    place: Place,
+    prop: Annotated[list[str], typer.Option("--property", help="A property, key=value.")] = [],  # noqa: B006
+) -> Answer:
+    """Make a namespace."""
+    target = _named(place)
+    properties = key_values(prop, "--property")
+    namespaces.create(_catalog(shell, target), CreateNamespaceRequest(id=list(target.path), properties=properties))
+    return Answer(payload={"name": ".".join(target.path), "properties": properties})
+
+
+@command(ns)
+def describe(shell: Shell, place: Place) -> Answer:
+    """Show the properties of a namespace."""
+    target = _named(place)
+    found = namespaces.describe(_catalog(shell, target), DescribeNamespaceRequest(id=list(target.path)))
+    return Answer(payload={"name": ".".join(target.path), "properties": found.properties or {}})
+
+
+@command(ns, destroys=True)
+def drop(
+    shell: Shell,
+    place: Place,
+    cascade: Annotated[bool, typer.Option("--cascade", help="With all that is in it.", show_default=False)] = False,
+    dry_run: DryRun = False,
+) -> Answer:
+    """Drop a namespace or a table, with all its rows."""
+    target = _named(place)
+    catalog, path, name = _catalog(shell, target), list(target.path), ".".join(target.path)
+    snapshot = catalog.snapshot()
+    row = snapshot.row(object_id(path))
+    is_namespace = row is not None and row.object_type == NAMESPACE
+    if not is_namespace:
+        tables.require(catalog, snapshot, path)
+    is_table = not is_namespace or own_root(row.metadata if row is not None else None) is not None
+    inside = [] if is_table else [".".join(each) for each, _ in _children(catalog, target.path, True)]
+    payload = {"name": name, "kind": "table" if is_table else NAMESPACE_KIND, "inside": inside, "dry_run": dry_run}
+    if dry_run:
+        return Answer(payload=payload)
+    more = f" with {len(inside):,} objects in it" if inside else ""
+    shell.confirm(f"this drops the {payload['kind']} {name}{more}")
+    if is_namespace:
+        behavior = "Cascade" if cascade or is_table else "Restrict"
+        namespaces.drop(catalog, DropNamespaceRequest(id=path, behavior=behavior))
+    else:
+        lifecycle.drop(catalog, DropTableRequest(id=path))
+    return Answer(payload=payload)
+
+
+@command(ns)
+def migrate(shell: Shell, place: Place) -> Answer:
+    """Enter the tables that only a listing finds into the manifest."""
+    return Answer(payload={"migrated": rename.migrate(_catalog(shell, Target.parse(place)))})
+
+
+def _named(place: str) -> Target:
+    target = Target.parse(place)
+    if not target.path:
+        raise InvalidInputError(f"{place!r} names no namespace: write warehouse:namespace")
+    return target

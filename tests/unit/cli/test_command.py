@@ -1,0 +1,119 @@
+"""What all commands have in common: help, JSON, exit codes, errors in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+import lancepart as lp
+from lancepart.cli import make
+from lancepart.cli.app import app
+from lancepart.errors import CommitConflictError
+
+COMMANDS = (
+    "create load upsert info tree partitions head sample plan search join delete evolve columns snapshots changes tag "
+    "rollback compact rewrite expire orphans index upgrade check health ns"
+)
+PROGRAM = [sys.executable, "-m", "lancepart.cli"]
+
+
+def commands(group: Any) -> dict[str, Any]:
+    """All commands, those of groups too."""
+    found = {}
+    for name, each in group.commands.items():
+        found |= (
+            {f"{name} {key}": one for key, one in commands(each).items()} if hasattr(each, "commands") else {name: each}
+        )
+    return found
+
+
+def test_every_command_explains_itself_and_has_json(run: Any) -> None:
+    group = typer.main.get_command(app)
+    assert set(COMMANDS.split()) <= set(group.commands)
+    for name, each in commands(group).items():
+        options = {option for parameter in each.params for option in parameter.opts}
+        assert {"--json", "--debug", "--storage"} <= options, name
+        assert each.help
+        assert all(getattr(parameter, "help", None) for parameter in each.params if parameter.name != "help"), name
+    shown = run("--help").stdout
+    assert not [word for word in COMMANDS.split() if word not in shown]
+
+
+def test_a_missing_table_is_an_error_in_one_line_and_its_own_exit_code(run: Any) -> None:
+    done = run("info", "nothing", code=3)
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("Error: there is no partitioned table at")
+
+    told = json.loads(run("info", "nothing", "--json", code=3).stderr)
+    assert (told["error"], told["code"]) == ("TableNotFoundError", 4)
+
+
+def test_a_conflict_has_an_exit_code_of_its_own(
+    run: Any, table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def conflicting(*_: Any, **__: Any) -> None:
+        raise CommitConflictError("partition 'x' was changed by another writer")
+
+    monkeypatch.setattr(lp.PartitionedTable, "delete", conflicting)
+    assert "another writer" in run("delete", "t", "id = 1", "--yes", code=4).stderr
+
+
+def test_what_nobody_expected_is_one_line_too_and_debug_shows_where(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: Any) -> None:
+        raise RuntimeError("first line\nsecond line")
+
+    monkeypatch.setattr(make, "parse_columns", failing)
+    done = run("create", "t", "--schema", "id int64", code=1)
+    assert done.stderr == "Error: RuntimeError: first line second line; --debug shows where\n"
+    assert isinstance(run("create", "t", "--schema", "id int64", "--debug", code=1).exception, RuntimeError)
+
+
+def test_storage_options_are_pairs(run: Any) -> None:
+    assert "key=value" in run("info", "t", "--storage", "region", code=1).stderr
+
+
+@pytest.mark.parametrize("arguments", [["inf", "t"], ["info"], ["info", "t", "--jsn"], ["head", "t", "-n", "x"]])
+def test_wrong_usage_has_exit_code_two(run: Any, arguments: list[str]) -> None:
+    run(*arguments, code=2)
+
+
+def test_the_program_runs_in_a_process_of_its_own(table: lp.PartitionedTable, tmp_path: Path) -> None:
+    done = subprocess.run([*PROGRAM, "info", "t", "--json"], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert json.loads(done.stdout)["rows"] == 22
+    assert done.stderr == ""
+
+
+@pytest.mark.slow
+def test_processes_end_with_their_exit_codes(table: lp.PartitionedTable, tmp_path: Path) -> None:
+    def code(*arguments: str) -> int:
+        return subprocess.run([*PROGRAM, *arguments], capture_output=True, cwd=tmp_path, check=False).returncode
+
+    assert code("--version") == 0
+    assert code("info", "nothing") == 3
+    assert code("inf") == 2
+    assert code("delete", "t", "id = 1") == 1
+    assert code("delete", "t", "id = 1", "--yes") == 0
+    assert table.scan().count() == 21
+
+
+@pytest.mark.slow
+def test_a_reader_that_goes_away_is_no_error(table: lp.PartitionedTable, tmp_path: Path) -> None:
+    line = f"{' '.join(PROGRAM)} head t -n 20 --json | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_completion_is_offered(tmp_path: Path) -> None:
+    setting = {**os.environ, "_LANCEPART_COMPLETE": "complete_bash", "COMP_WORDS": "lancepart par", "COMP_CWORD": "1"}
+    program = [sys.executable, "-c", "from lancepart.cli.app import main; main()"]
+    done = subprocess.run(program, capture_output=True, text=True, env=setting, cwd=tmp_path, check=False)
+    assert "partitions" in done.stdout

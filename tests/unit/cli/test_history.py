@@ -1,0 +1,31 @@
+"""Snapshots, changes, tags, rollback."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lancepart as lp
+
+
+def test_history_is_shown_named_compared_and_gone_back_to(ask: Any, run: Any, table: lp.PartitionedTable) -> None:
+    newest, first = ask("snapshots", "t", "-n", "2")
+    assert (newest["operation"], newest["rows_added"], first["rows_added"]) == ("append", 2, 20)
+
+    assert ask("tag", "t", "first", "--version", str(first["version"])) == [
+        {"tag": "first", "version": first["version"]}
+    ]
+    assert ask("snapshots", "t", "-n", "2")[1]["tags"] == "first"
+    changed = ask("changes", "t", "first")
+    assert sorted(row["id"] for row in changed) == [20, 21]
+    assert {row["_change"] for row in changed} == {"insert"}
+
+    assert "--yes" in run("rollback", "t", "first", code=1).stderr
+    assert ask("rollback", "t", "first", "--yes")["rows"] == 20
+    assert ask("tag", "t", "first", "--delete") == []
+    assert "no tag 'first'" in run("changes", "t", "first", code=3).stderr
+    assert table.scan().count() == 20
+
+
+def test_a_tag_that_is_not_named_is_refused(run: Any, table: lp.PartitionedTable) -> None:
+    assert "name the tag" in run("tag", "t", "--delete", code=1).stderr
+    assert "no snapshot" in run("tag", "t", "x", "--version", "999", code=3).stderr

@@ -1,0 +1,33 @@
+"""The catalog from the command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lance
+import pyarrow as pa
+
+
+def test_namespaces_are_made_listed_described_and_dropped(ask: Any, run: Any) -> None:
+    ask("ns", "create", "w:db", "--property", "owner=ada")
+    ask("ns", "create", "w:db.inner")
+    assert ask("ns", "list", "w") == [{"name": "db", "kind": "namespace"}]
+    assert [row["name"] for row in ask("ns", "list", "w", "-r")] == ["db", "db.inner"]
+    assert ask("ns", "describe", "w:db")["properties"] == {"owner": "ada"}
+
+    assert ask("ns", "drop", "w:db", "--dry-run")["inside"] == ["db.inner"]
+    assert "--yes" in run("ns", "drop", "w:db", code=1).stderr
+    assert "not empty" in run("ns", "drop", "w:db", "--yes", code=1).stderr
+    ask("ns", "drop", "w:db", "--yes", "--cascade")
+    assert ask("ns", "list", "w") == []
+    assert "none" in run("ns", "describe", "w:none", code=3).stderr
+    assert "warehouse:namespace" in run("ns", "create", "w", code=1).stderr
+
+
+def test_plain_tables_are_listed_migrated_and_dropped(ask: Any, run: Any) -> None:
+    lance.write_dataset(pa.table({"id": [1]}), "w/plain.lance")
+    assert ask("ns", "list", "w") == [{"name": "plain", "kind": "plain table"}]
+    assert ask("ns", "migrate", "w") == {"migrated": 1}
+    ask("ns", "drop", "w:plain", "--yes")
+    assert ask("ns", "list", "w") == []
+    assert "plain" in run("ns", "drop", "w:plain", "--yes", code=3).stderr

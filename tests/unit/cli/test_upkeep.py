@@ -1,0 +1,83 @@
+"""Maintenance from the command line."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lancepart as lp
+from lancepart.cli import upkeep
+from lancepart.storage import leaf_data
+from lancepart.storage.root import Root
+
+
+def test_fragments_are_compacted_and_rows_moved(ask: Any, table: lp.PartitionedTable) -> None:
+    for n in range(3):
+        table.append([{"id": n, "country": "US"}])
+    assert ask("compact", "t")["changed"] == 1
+    table.update_spec(["bucket(id, 2)"])
+    assert ask("rewrite", "t", "-w", "id < 5")["changed"] >= 1
+    assert table.scan().count() == 25
+
+
+def test_an_index_is_built(ask: Any, run: Any, table: lp.PartitionedTable) -> None:
+    assert ask("index", "t", "id", "btree", "--name", "by_id")["changed"] == 3
+    assert set(table.inspect.indices().column("name").to_pylist()) == {"by_id"}
+    assert "unknown" in run("index", "t", "id", "magic", code=1).stderr
+
+
+def test_an_expiry_is_shown_first_and_needs_a_yes(ask: Any, run: Any, table: lp.PartitionedTable) -> None:
+    assert ask("expire", "t", "--older-than", "7d", "--dry-run") == []
+    assert "--yes" in run("expire", "t", "--older-than", "7d", code=1).stderr
+    assert ask("expire", "t", "--older-than", "7d", "--yes")["action"] == "expire"
+    assert "no age" in run("expire", "t", "--older-than", "soon", code=1).stderr
+
+
+def test_the_snapshots_that_would_go_are_the_old_ones_without_a_name(
+    table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(3):
+        table.append([{"id": n, "country": "US"}])
+    versions = table.inspect.snapshots().column("version").to_pylist()
+    table.tags.create("kept", versions[1])
+    assert upkeep.expiring(table, timedelta(0)) == []  # the last hour always stays
+
+    monkeypatch.setattr(upkeep, "SAFE_AGE", timedelta(0))
+    assert [row["version"] for row in upkeep.expiring(table, timedelta(0))] == [versions[0], *versions[2:-1]]
+
+
+def test_orphan_files_are_removed_after_a_yes(ask: Any, run: Any, table: lp.PartitionedTable) -> None:
+    leaf = table.scan("country = 'FR'").plan().leaves[0]
+    root = Root.parse(table.root)
+    rows = leaf_data.open_leaf(root, leaf.location, leaf.read_version).to_table()
+    leaf_data.stage(root, leaf.location, rows, base=leaf.read_version)
+    ages = ["--older-than", "0s"]
+    found = ask("orphans", "t", *ages, "--dry-run")
+    assert found["removed_files"] > 0
+    assert "--yes" in run("orphans", "t", *ages, code=1).stderr
+    assert ask("orphans", "t", *ages, "--yes")["removed_files"] == found["removed_files"]
+    assert ask("orphans", "t", *ages)["removed_files"] == 0
+    assert table.scan().count() == 22
+
+
+def test_an_older_layout_is_upgraded(ask: Any, run: Any) -> None:
+    ask("create", "h", "--schema", "id int64, day string", "--by", "day", "--layout", "hive")
+    lp.open_table("h").append([{"id": 1, "day": "a"}])
+    assert ask("health", "h", code=5)[0]["run"] == "lancepart upgrade h"
+    assert ask("upgrade", "h")["layout"] == "manifest"
+    assert ask("head", "h") == [{"id": 1, "day": "a"}]
+    assert "--yes" in run("upgrade", "h", "--remove-old", code=1).stderr
+
+
+def test_a_leaf_that_lost_its_files_is_found(ask: Any, run: Any, table: lp.PartitionedTable) -> None:
+    assert ask("check", "t") == {"broken": [], "unpublished": []}
+    leaf = table.scan("country = 'FR'").plan().leaves[0]
+    shutil.rmtree(Path(table.root) / leaf.location / "data")
+
+    found = ask("check", "t", code=5)
+    assert [row["object_id"] for row in found["broken"]] == [leaf.object_id]
+    assert "1 leaves can't be read" in run("check", "t", code=5).stdout

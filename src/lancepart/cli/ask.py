@@ -1,4 +1,4 @@
-"""Questions over one or two tables: ``search``, ``join``."""
+"""Questions: ``sql``, ``search``, ``join``."""
 
 from __future__ import annotations
 
@@ -9,16 +9,40 @@ import typer
 
 from lancepart.cli.command import AtVersion, Columns, Limit, Root, Where, command
 from lancepart.cli.look import shown
-from lancepart.cli.shell import Answer, Shell
+from lancepart.cli.shell import Answer, Shell, key_values
 from lancepart.errors import InvalidInputError
+from lancepart.queries.connection import connect
+from lancepart.queries.connection import sql as run_sql
 
 Explain = Annotated[bool, typer.Option("--explain", help="Show the plan instead of rows.", show_default=False)]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
+    command(app)(sql)
     command(app)(search)
     command(app)(join)
+
+
+def sql(
+    shell: Shell,
+    query: Annotated[str, typer.Argument(help="The query: SQL in DataFusion's dialect.")],
+    tables: Annotated[
+        list[str], typer.Argument(help="Tables by name, name=TABLE; or one warehouse.", metavar="[NAME=TABLE]...")
+    ] = [],  # noqa: B006
+    limit: Limit = 100,
+    explain: Explain = False,
+) -> Answer:
+    """Run a query over tables that are given by name, or over all tables of a warehouse."""
+    warehouses = [each for each in tables if "=" not in each]
+    if len(warehouses) > 1:
+        raise InvalidInputError(f"{warehouses[1]!r}: name the tables as name=TABLE, and one warehouse at most")
+    named = {name: shell.table(root) for name, root in key_values([t for t in tables if "=" in t], "table").items()}
+    if warehouses:
+        found = connect(warehouses[0], storage_options=shell.storage or None).sql(query, params=None, **named)
+    else:
+        found = run_sql(query, params=None, **named)
+    return _explained(found.explain()) if explain else shown(found.to_arrow().slice(0, limit))
 
 
 def search(

@@ -12,8 +12,9 @@ from lancepart.cli.files import Source
 from lancepart.cli.schema_text import parse_columns
 from lancepart.cli.shell import Answer, Shell
 from lancepart.cli.target import Target
-from lancepart.errors import InvalidInputError, TableNotFoundError
-from lancepart.table import PartitionedTable, create_table
+from lancepart.errors import InvalidInputError, NamespaceNotFoundError, TableNotFoundError
+from lancepart.layout.metadata import STRONG, WEAK
+from lancepart.table import PartitionedTable
 
 By = Annotated[
     list[str], typer.Option("--by", help="A partition field: country, year(ts), bucket(id, 16); once for each level.")
@@ -51,23 +52,9 @@ def create(
         assert like is not None
         names = files.found([like])
         columns = Source.of(names, files.format_of(names, None)).schema
-    target = _new(root)
-    made = create_table(
-        target.root,
-        columns,
-        by,
-        transactions="weak" if weak else "strong",
-        layout=layout,
-        storage_options=shell.storage or None,
-    )
+    mode = WEAK if weak else STRONG
+    made = Target.parse(root).create(columns, by, shell.storage, transactions=mode, layout=layout)
     return Answer(payload={"root": made.root, "version": made.version, "columns": columns.names, "partition_by": by})
-
-
-def _new(root: str) -> Target:
-    target = Target.parse(root)
-    if target.path:
-        raise InvalidInputError(f"{root!r}: make a table at a root of its own, and not inside a warehouse")
-    return target
 
 
 def load(
@@ -101,12 +88,11 @@ def _opened(shell: Shell, root: str, names: list[str], kind: str, by: list[str])
     """The table to load, made if it is not there and its partitioning is given; whether it was made."""
     try:
         return shell.table(root), False
-    except TableNotFoundError as error:
+    except (NamespaceNotFoundError, TableNotFoundError) as error:
         if not by:
             raise TableNotFoundError(f"{error}, lancepart create, or give --by to load") from None
     columns = Source.of(names, kind).schema
-    target = _new(root)
-    return create_table(target.root, columns, by, storage_options=shell.storage or None), True
+    return Target.parse(root).create(columns, by, shell.storage), True
 
 
 def upsert(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import pyarrow as pa
+
 from lancepart.errors import InvalidInputError
-from lancepart.table import PartitionedTable, open_table
+from lancepart.layout.metadata import MANIFEST, STRONG
+from lancepart.queries.connection import connect
+from lancepart.table import PartitionedTable, create_table, open_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,28 @@ class Target:
     def open(self, storage: Mapping[str, str], version: int | str | datetime | None = None) -> PartitionedTable:
         """Open the table."""
         return open_table(self.root, namespace=self.path, version=version, storage_options=storage or None)
+
+    def create(
+        self,
+        schema: pa.Schema,
+        by: Sequence[str],
+        storage: Mapping[str, str],
+        *,
+        transactions: str = STRONG,
+        layout: str = MANIFEST,
+    ) -> PartitionedTable:
+        """Make a table there; one of a warehouse has the current layout, and its namespace is made if it is missing."""
+        if not self.path:
+            options = storage or None
+            return create_table(
+                self.root, schema, by, transactions=transactions, layout=layout, storage_options=options
+            )
+        if layout != MANIFEST:
+            raise InvalidInputError(f"{self}: tables of a warehouse have the layout {MANIFEST!r}")
+        warehouse = connect(self.root, storage_options=storage or None)
+        for depth in range(1, len(self.path)):
+            warehouse.create_namespace(self.path[:depth], exist_ok=True)
+        return warehouse.create_table(self.path, schema, by, transactions=transactions)
 
     def __str__(self) -> str:
         return f"{self.root}:{'.'.join(self.path)}" if self.path else self.root

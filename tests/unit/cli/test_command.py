@@ -18,8 +18,8 @@ from lancepart.cli.app import app
 from lancepart.errors import CommitConflictError
 
 COMMANDS = (
-    "create load upsert info tree partitions head sample plan search join delete evolve columns snapshots changes tag "
-    "rollback compact rewrite expire orphans index upgrade check health ns"
+    "create load upsert info tree partitions head sample plan sql search join delete evolve columns snapshots changes "
+    "tag rollback compact rewrite expire orphans index upgrade check health ns"
 )
 PROGRAM = [sys.executable, "-m", "lancepart.cli"]
 

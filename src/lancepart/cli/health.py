@@ -68,7 +68,7 @@ def findings(table: PartitionedTable, name: str) -> Iterator[Finding]:
     yield from sizes(leaves, name)
     if metadata.transactions != STRONG:
         return
-    yield from unindexed(table, leaves, name)
+    yield from unindexed(table, name)
     yield from unused(table, leaves, name)
 
 
@@ -102,19 +102,16 @@ def sizes(leaves: Sequence[LeafInfo], name: str) -> Iterator[Finding]:
         yield Finding(kind="small partitions", detail=detail, run=f"lancepart evolve {name} <fewer values>")
 
 
-def unindexed(table: PartitionedTable, leaves: Sequence[LeafInfo], name: str) -> Iterator[Finding]:
-    """Rows that an index of the table does not cover."""
-    held = {leaf.object_id: leaf.measure("rows") for leaf in leaves}
-    covered: dict[tuple[str, str, str], dict[str, int]] = {}
+def unindexed(table: PartitionedTable, name: str) -> Iterator[Finding]:
+    """Rows that an index of the table does not cover; partitions too small for a vector index have none."""
+    missing: dict[str, int] = {}
     for row in table.inspect.indices().to_pylist():
-        key = (row["name"], ", ".join(row["columns"]), row["type"])
-        covered.setdefault(key, {})[row["object_id"]] = row["rows_indexed"]
-    for (index, column, kind), known in covered.items():
-        missing = sum(max(rows - known.get(leaf, 0), 0) for leaf, rows in held.items())
-        if missing:
-            detail = f"{index} on {column} does not cover {missing:,} of {sum(held.values()):,} rows"
-            run = f"lancepart index {name} {column} {kind.upper()} --name {shlex.quote(index)}"
-            yield Finding(kind="unindexed rows", detail=detail, run=run)
+        if row["indexed_rows"] or not str(row["type"]).upper().startswith("IVF"):
+            missing[row["name"]] = missing.get(row["name"], 0) + row["rows"] - row["indexed_rows"]
+    for index, rows in missing.items():
+        if rows:
+            detail = f"the index {index} does not cover {rows:,} rows"
+            yield Finding(kind="unindexed rows", detail=detail, run=f"lancepart index {name} --optimize")
 
 
 def unused(table: PartitionedTable, leaves: Sequence[LeafInfo], name: str) -> Iterator[Finding]:

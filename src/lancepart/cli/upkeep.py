@@ -14,6 +14,7 @@ from lancepart.cli.command import FINDINGS, DryRun, Root, Where, command
 from lancepart.cli.output import rows_of, show_record, show_rows, size
 from lancepart.cli.shell import Answer, Shell, key_values
 from lancepart.cli.target import Target
+from lancepart.errors import InvalidInputError
 from lancepart.maintain.collect import SAFE_AGE
 from lancepart.maintain.leaf_maintenance import TARGET_ROWS, MaintenanceResult
 from lancepart.model.duration import age
@@ -21,6 +22,7 @@ from lancepart.table import PartitionedTable
 from lancepart.table import upgrade as upgrade_table
 
 Age = Annotated[str, typer.Option("--older-than", help="An age such as 7d, 12h or 30m, or a moment.")]
+_INDICES = ["name", "type", "columns", "leaves", "rows", "indexed_rows"]
 _BROKEN = ["object_id", "partition", "error"]
 _UNPUBLISHED = ["object_id", "read_version", "main_version", "main_rows"]
 
@@ -31,7 +33,7 @@ def register(app: typer.Typer) -> None:
     command(app)(rewrite)
     command(app, destroys=True)(expire)
     command(app, destroys=True)(orphans)
-    command(app)(index)
+    command(app, destroys=True)(index)
     command(app, destroys=True)(upgrade)
     command(app)(check)
 
@@ -96,14 +98,44 @@ def orphans(shell: Shell, root: Root, older_than: Age = "7d", dry_run: DryRun = 
 def index(
     shell: Shell,
     root: Root,
-    column: Annotated[str, typer.Argument(help="The column.")],
-    kind: Annotated[str, typer.Argument(help="BTREE, BITMAP, INVERTED, IVF_PQ, …")],
+    column: Annotated[str | None, typer.Argument(help="The column; without one all indices are shown.")] = None,
+    kind: Annotated[
+        str | None, typer.Argument(help="BTREE, BITMAP, INVERTED, IVF_PQ, …; by the type if not given.")
+    ] = None,
     name: Annotated[str | None, typer.Option("--name", help="What the index is called.")] = None,
+    where: Where = None,
     param: Annotated[list[str], typer.Option("--param", help="A parameter of the index, key=value.")] = [],  # noqa: B006
+    optimize: Annotated[
+        bool, typer.Option("--optimize", help="Cover new rows and partitions.", show_default=False)
+    ] = False,
+    drop: Annotated[str | None, typer.Option("--drop", help="The name of an index that goes.")] = None,
 ) -> Answer:
-    """Build an index in every leaf, in place of one of the same name."""
-    given = {key: _value(text) for key, text in key_values(param, "--param").items()}
-    return _done(shell.table(root).maintenance.create_index(column, kind, name=name, **given))
+    """Show the indices, build one in every leaf, cover new rows, or drop one."""
+    table = shell.table(root)
+    if (column is not None) + optimize + (drop is not None) > 1:
+        raise InvalidInputError("give one of a column, --optimize and --drop")
+    if optimize:
+        return _done(table.maintenance.optimize_indices())
+    if drop is not None:
+        shell.confirm(f"this drops the index {drop} of {table.root}")
+        return _done(table.maintenance.drop_index(drop))
+    if column is not None:
+        given = {key: _value(text) for key, text in key_values(param, "--param").items()}
+        return _done(table.maintenance.create_index(column, kind, name=name, where=where, **given))
+    rows = _indices(table)
+    return Answer(payload=rows, show=lambda console: show_rows(console, rows, _INDICES))
+
+
+def _indices(table: PartitionedTable) -> list[dict[str, object]]:
+    """The indices of a table, all leaves of each together."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in table.inspect.indices().to_pylist():
+        own = {"name": row["name"], "type": row["type"], "columns": ", ".join(row["columns"])}
+        known = found.setdefault(row["name"], {**own, "leaves": 0, "rows": 0, "indexed_rows": 0})
+        known["leaves"] += 1 if row["indexed_rows"] else 0
+        known["rows"] += row["rows"]
+        known["indexed_rows"] += row["indexed_rows"]
+    return list(found.values())
 
 
 def _value(text: str) -> Any:

@@ -24,10 +24,19 @@ def test_fragments_are_compacted_and_rows_moved(ask: Any, table: lp.PartitionedT
     assert table.scan().count() == 25
 
 
-def test_an_index_is_built(ask: Any, run: Any, table: lp.PartitionedTable) -> None:
+def test_an_index_is_built_shown_kept_up_and_dropped(ask: Any, run: Any, table: lp.PartitionedTable) -> None:
     assert ask("index", "t", "id", "btree", "--name", "by_id")["changed"] == 3
-    assert set(table.inspect.indices().column("name").to_pylist()) == {"by_id"}
+    table.append([{"id": 30, "country": "US"}])
+    (found,) = ask("index", "t")
+    assert (found["name"], found["columns"], found["rows"], found["indexed_rows"]) == ("by_id", "id", 23, 22)
+    ask("index", "t", "--optimize")
+    assert ask("index", "t")[0]["indexed_rows"] == 23
+
+    assert "--yes" in run("index", "t", "--drop", "by_id", code=1).stderr
+    ask("index", "t", "--drop", "by_id", "--yes")
+    assert ask("index", "t") == []
     assert "unknown" in run("index", "t", "id", "magic", code=1).stderr
+    assert "one of" in run("index", "t", "id", "--optimize", code=1).stderr
 
 
 def test_an_expiry_is_shown_first_and_needs_a_yes(ask: Any, run: Any, table: lp.PartitionedTable) -> None:

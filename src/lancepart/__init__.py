@@ -9,6 +9,8 @@ from lancepart import errors
 if TYPE_CHECKING:
     from lancepart import spark
     from lancepart.catalog import DirectoryNamespace
+    from lancepart.commit.merge import Merge
+    from lancepart.commit.result import CommitResult
     from lancepart.commit.transaction import Transaction
     from lancepart.maintain.changes import Changes
     from lancepart.maintain.describe import TableDescription
@@ -32,12 +34,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Changes",
+    "CommitResult",
     "Connection",
     "DirectoryNamespace",
     "Inspect",
     "Join",
     "Maintenance",
     "MaintenanceResult",
+    "Merge",
     "PartitionField",
     "PartitionSpec",
     "PartitionedDataset",
@@ -66,12 +70,14 @@ __all__ = [
 
 _MODULES = {
     "Changes": "lancepart.maintain.changes",
+    "CommitResult": "lancepart.commit.result",
     "Connection": "lancepart.queries.connection",
     "DirectoryNamespace": "lancepart.catalog",
     "Inspect": "lancepart.maintain.inspect",
     "Join": "lancepart.read.join",
     "Maintenance": "lancepart.maintain.maintenance",
     "MaintenanceResult": "lancepart.maintain.leaf_maintenance",
+    "Merge": "lancepart.commit.merge",
     "PartitionField": "lancepart.model.spec",
     "PartitionSpec": "lancepart.model.spec",
     "PartitionedDataset": "lancepart.read.dataset",

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeGuard, Unpack
 
 import pyarrow as pa
 
-from lancepart.commit import distributed_write, hive
+from lancepart.commit import distributed_write, hive, merging
 from lancepart.commit.hive import HiveWrite
 from lancepart.commit.idempotency import IdempotencyKey
+from lancepart.commit.merge import Merge
 from lancepart.commit.perform import perform
+from lancepart.commit.result import CommitResult
 from lancepart.commit.transaction import SNAPSHOT, Transaction
 from lancepart.errors import (
     InvalidInputError,
@@ -263,7 +266,9 @@ class PartitionedTable(Result):
 
         return Inspect(self._manifest, self._version)
 
-    def append(self, data: RowSource, *, idempotency_key: str | None = None, distribution: str = "auto") -> int | None:
+    def append(
+        self, data: RowSource, *, idempotency_key: str | None = None, distribution: str = "auto"
+    ) -> CommitResult | None:
         """Add rows in one atomic commit; the new snapshot's version (in weak mode ``None``, and not atomic).
 
         Of all calls with one ``idempotency_key``, whatever they do, only one commits. A Spark DataFrame is written by
@@ -279,36 +284,58 @@ class PartitionedTable(Result):
         data: RowSource,
         where: str | None = None,
         *,
+        whole_table: bool = False,
         idempotency_key: str | None = None,
         distribution: str = "auto",
-    ) -> int | None:
-        """Replace exactly the partitions that the data touches or, with ``where``, exactly the rows that match it."""
+    ) -> CommitResult | None:
+        """Replace exactly the partitions that the data touches or, with ``where``, exactly the rows that match it.
+
+        ``whole_table=True`` replaces all rows of the table.
+        """
         check_distribution(distribution)
+        if whole_table and where is not None:
+            raise InvalidInputError("whole_table replaces all rows, and where only some: give one of them")
+        where = "true" if whole_table else where
         if self._is_for_executors(data):
             mode = distributed_write.OVERWRITE if where is None else distributed_write.WHERE
             return self._on_spark(data, mode, idempotency_key, distribution, where=where)
         again = is_rereadable(data)
         return self._perform("overwrite", lambda tx: tx.overwrite(data, where), idempotency_key, again=again)
 
-    def delete(self, where: str, *, idempotency_key: str | None = None) -> int | None:
+    def delete(self, where: str, *, idempotency_key: str | None = None) -> CommitResult | None:
         """Remove the rows that match."""
         return self._perform("delete", lambda tx: tx.delete(where), idempotency_key)
 
     def update(
         self, set: Mapping[str, str], where: str | None = None, *, idempotency_key: str | None = None
-    ) -> int | None:
+    ) -> CommitResult | None:
         """Set columns to SQL expressions in the rows that match; a row whose partition changes moves."""
         return self._perform("update", lambda tx: tx.update(set, where), idempotency_key)
 
     def upsert(
         self, data: RowSource, on: Sequence[str], *, idempotency_key: str | None = None, distribution: str = "auto"
-    ) -> int | None:
+    ) -> CommitResult | None:
         """Replace the rows that have the same key, in the columns that the data names, and add the others."""
         check_distribution(distribution)
         if self._is_for_executors(data) and not self._completed_here(data):
             return self._on_spark(data, distributed_write.UPSERT, idempotency_key, distribution, on=on)
         kept = rereadable(data)
         return self._perform("upsert", lambda tx: tx.upsert(kept, on), idempotency_key)
+
+    def merge(self, source: RowSource, on: Sequence[str]) -> Merge:
+        """Match rows of a source by key; say what happens to them, and end with ``execute()``: one commit."""
+        self._require_current("merge")
+
+        def run(merge: Merge, key: str | None) -> CommitResult | None:
+            kept = replace(merge, source=rereadable(merge.source))
+
+            def act(tx: Transaction | HiveWrite) -> None:
+                assert isinstance(tx, Transaction)
+                merging.run(tx, kept)
+
+            return self._perform("merge", act, key)
+
+        return Merge(source=source, on=on, run=run)
 
     def transaction(self, isolation: str = SNAPSHOT, *, idempotency_key: str | None = None) -> Transaction:
         """Several changes as one commit: ``with table.transaction() as tx:``."""
@@ -326,18 +353,20 @@ class PartitionedTable(Result):
         metadata = self.metadata
         return metadata.transactions != STRONG and bool(distributed_write.unnamed_columns(metadata, data.columns))
 
-    def _on_spark(self, data: DataFrame, mode: str, key: str | None, distribution: str, **options: Any) -> int | None:
+    def _on_spark(
+        self, data: DataFrame, mode: str, key: str | None, distribution: str, **options: Any
+    ) -> CommitResult | None:
         self._refuse_past()
         once = None if key is None else IdempotencyKey(key=key)
         frames = spark_frames()
         version: int | None = frames.write(
             self._manifest, data, self.schema, distribution, mode=mode, once=once, **options
         )
-        return version
+        return CommitResult(version) if version is not None and not isinstance(version, CommitResult) else version
 
     def _perform(
         self, operation: str, action: Callable[[Transaction | HiveWrite], None], key: str | None, *, again: bool = True
-    ) -> int | None:
+    ) -> CommitResult | None:
         self._refuse_past()
         if isinstance(self._manifest, TreeManifest):
             if key is not None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.commit.leaf_changes import StaleReadError
+from lancepart.commit.result import CommitResult
 from lancepart.commit.transaction import Transaction
 from lancepart.errors import LanceNamespaceError
 from lancepart.storage.manifest import RETRY_SECONDS, Manifest
@@ -22,7 +23,7 @@ def perform(
     *,
     once: IdempotencyKey | None = None,
     again: bool = True,
-) -> int | None:
+) -> CommitResult | None:
     """Do one thing in a transaction of its own, again if what it read was changed meanwhile and ``again`` allows it."""
     with Turn(manifest) as turn:
         return _performed(manifest, operation, action, turn, once=once, again=again)
@@ -36,13 +37,13 @@ def _performed(
     *,
     once: IdempotencyKey | None,
     again: bool,
-) -> int | None:
+) -> CommitResult | None:
     deadline = time.monotonic() + RETRY_SECONDS
     while True:
         begun = time.monotonic()
         transaction = Transaction(manifest=manifest, operation=operation, once=once)
         if once is not None and once.is_done(transaction.snapshot):
-            return transaction.snapshot.version
+            return CommitResult(transaction.snapshot.version)
         try:
             with _telling_what_was_written(transaction):
                 action(transaction)

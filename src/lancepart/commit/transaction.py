@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from lancepart.commit import lookup, manifest_changes, upserts, verbs, writers
+from lancepart.commit import lookup, manifest_changes, merging, upserts, verbs, writers
 from lancepart.commit.floors import CollectedError, Floor, collected, refuse_collected
 from lancepart.commit.idempotency import AlreadyDoneError, IdempotencyKey
 from lancepart.commit.leaf_changes import LeafChanges, StaleReadError
+from lancepart.commit.merge import Merge
 from lancepart.commit.reads import Read, refuse_changed
+from lancepart.commit.result import CommitResult
 from lancepart.commit.write_job import APPEND, OVERWRITE, UPSERT, WHERE, WriteJob, adopt
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.format.names import FENCE
@@ -75,6 +77,7 @@ class Transaction:
         self.needs: int | None = None
         self.known: list[str] = []
         self.fenced = False
+        self.updated = 0
         self.entered = False
         self.closed = False
         self.user = manifest_changes.who()
@@ -159,6 +162,18 @@ class Transaction:
         with self._whole():
             if not self._adopted(UPSERT, data, on=on):
                 verbs.upsert(self, data, on)
+
+    def merge(self, source: RowSource, on: Sequence[str]) -> Merge:
+        """Match rows of a source by key; say what happens to them, and end with ``execute()``."""
+
+        def run(merge: Merge, key: str | None) -> CommitResult | None:
+            if key is not None:
+                raise InvalidInputError("a transaction as a whole has an idempotency key, not what is done in it")
+            with self._whole():
+                merging.run(self, merge)
+            return None
+
+        return Merge(source=source, on=on, run=run)
 
     def _adopted(self, mode: str, data: RowSource, *, where: str | None = None, on: Sequence[str] = ()) -> bool:
         """Whether the data is Spark's, whose executors then write it, unless they would need the transaction's rows."""
@@ -284,21 +299,22 @@ class Transaction:
             weak=self.weak,
         )
 
-    def commit(self) -> int | None:
-        """Publish all changes at once; the new snapshot's version, ``None`` in weak mode."""
+    def commit(self) -> CommitResult | None:
+        """Publish all changes at once; the new snapshot's version and what was done, ``None`` in weak mode."""
         self._check_open()
         self.closed = True
         changed = [work for work in self.works.values() if work.is_changed]
         if not changed and self.once is None:
-            return None if self.weak else self.snapshot.version
+            return None if self.weak else CommitResult(self.snapshot.version)
         if self.weak:
             self._publish_new_leaves([work for work in changed if work.is_new])
             return None
         fence = manifest_changes.fence_value(self.snapshot, self.metadata) if self.fenced else None
         try:
-            return self.manifest.commit(partial(self._plan, changed, fence), start=self._start)[1]
+            version = self.manifest.commit(partial(self._plan, changed, fence), start=self._start)[1]
+            return CommitResult.of(version, changed, self.updated)
         except AlreadyDoneError as done:
-            return done.version
+            return CommitResult(done.version)
 
     @property
     def _start(self) -> Snapshot | None:

@@ -149,6 +149,7 @@ def update(transaction: Transaction, values: Mapping[str, str], where: str | Non
             table = pa.Table.from_batches(found)
             doomed.append((item, table.column(ADDRESS).to_numpy()))
             new = set_columns(table.drop_columns([ADDRESS]), values, metadata.plain_schema)
+            transaction.updated += new.num_rows
             changed.append(list(route(new, metadata.schema, transaction.spec)))
     for item, addresses in doomed:
         transaction.work_on(item).delete(addresses)
@@ -179,7 +180,7 @@ def set_columns(rows: pa.Table, values: Mapping[str, str], schema: pa.Schema) ->
     try:
         found = context.sql(f"SELECT {', '.join(columns)} FROM rows").collect()
         table = pa.Table.from_batches(found)
-        arrays = [_cast(table.column(index), field) for index, field in enumerate(schema)]
+        arrays = [cast_to(table.column(index), field) for index, field in enumerate(schema)]
     except TableSchemaValidationError:
         raise
     except Exception as error:
@@ -191,7 +192,8 @@ def set_columns(rows: pa.Table, values: Mapping[str, str], schema: pa.Schema) ->
     return found_rows
 
 
-def _cast(array: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+def cast_to(array: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    """A computed column in the type of the table's."""
     try:
         return pc.cast(array, field.type)
     except pa.ArrowException as error:
@@ -212,6 +214,7 @@ def upsert(transaction: Transaction, data: RowSource, on: Sequence[str]) -> None
     index, matches = find_keys(transaction, rows.table.select(list(on)), keep=list(rows.unnamed))
     parts = list(route(upserts.completed(rows, matches, on), transaction.metadata.schema, transaction.spec))
     works = remove(transaction, matches)
+    transaction.updated += min(rows.table.num_rows, len(np.unique(matches.rows)))
     guard_keys([*works, *add(transaction, parts)], on, index)
 
 
@@ -219,7 +222,7 @@ def find_keys(transaction: Transaction, keys: pa.Table, *, keep: Sequence[str] =
     """Find the rows that have one of some keys, which must not repeat, and read the columns of theirs to keep."""
     on = keys.schema.names
     index = KeyIndex.of(keys)
-    transaction.fenced = transaction.fenced or not _key_decides_partition(transaction, on)
+    transaction.fenced = transaction.fenced or not key_decides_partition(transaction, on)
     planned = transaction.plan(upserts.key_filter(keys, on), binding=transaction.older_specs)
     return index, upserts.find(
         planned.leaves, lambda item, columns: transaction.task(item, None, columns), index, on, keep
@@ -240,7 +243,7 @@ def guard_keys(works: Iterable[LeafChanges], on: Sequence[str], index: KeyIndex)
         work.keys = (*work.keys, (tuple(on), index))
 
 
-def _key_decides_partition(transaction: Transaction, on: Sequence[str]) -> bool:
+def key_decides_partition(transaction: Transaction, on: Sequence[str]) -> bool:
     """Whether rows with the same key are always in the same leaf, so that two writers of one key meet there."""
     if len(transaction.metadata.specs) > 1:
         return False

@@ -16,7 +16,7 @@ from lancepart.errors import InvalidInputError, reraise_interrupt
 from lancepart.model.filtering import DEEP_FILTERS
 from lancepart.model.parse_tree import from_filters
 from lancepart.model.predicate import Predicate, any_of
-from lancepart.queries.functions import bind_query
+from lancepart.model.query_terms import bind_query
 from lancepart.queries.sources import Source
 from lancepart.read.memory import default_memory
 from lancepart.read.result import Result

@@ -95,7 +95,7 @@ def rereadable(data: RowSource) -> RowSource:
     return data if is_rereadable(data) else pa.RecordBatchReader.from_stream(data).read_all()
 
 
-def reader(data: RowSource, schema: pa.Schema) -> pa.RecordBatchReader:
+def reader(data: RowSource, schema: pa.Schema | None) -> pa.RecordBatchReader:
     """A stream of record batches out of what a user holds; its columns are checked before its first row."""
     if isinstance(data, pa.RecordBatchReader):
         stream = data
@@ -114,8 +114,33 @@ def reader(data: RowSource, schema: pa.Schema) -> pa.RecordBatchReader:
             f"can't write a {type(data).__name__}: give a pyarrow Table, RecordBatch or reader, a pandas or polars "
             "DataFrame, anything with __arrow_c_stream__, or a list of dicts"
         )
-    check(stream.schema, schema)
+    if schema is not None:
+        check(stream.schema, schema)
     return stream
+
+
+def any_rows(data: RowSource, schema: pa.Schema) -> pa.Table:
+    """All rows that a user holds, in their own columns; values of dicts take the types of the table's columns."""
+    if _are_dicts(data):
+        names = list(dict.fromkeys(name for row in data for name in row))
+        known = {name: schema.field(name).type for name in names if name in schema.names}
+        arrays = [
+            column_of([row.get(name) for row in data], known[name], name)
+            if name in known
+            else pa.array([row.get(name) for row in data])
+            for name in names
+        ]
+        return pa.table(arrays, names=names) if names else schema.empty_table()
+    if type(data).__module__.partition(".")[0] == "pandas":
+        own = [field for field in schema if field.name in map(str, data.columns)]  # type: ignore[attr-defined]
+        extra = [name for name in map(str, data.columns) if name not in schema.names]  # type: ignore[attr-defined]
+        rows = pa.Table.from_pandas(data[extra], preserve_index=False) if extra else None  # type: ignore[index]
+        fitted = _from_pandas(data.drop(columns=extra), pa.schema(own))  # type: ignore[attr-defined]
+        for name in extra:
+            assert rows is not None
+            fitted = fitted.append_column(name, rows.column(name))
+        return fitted
+    return reader(data, None).read_all()
 
 
 def named(data: RowSource, schema: pa.Schema) -> frozenset[str]:

@@ -1,0 +1,217 @@
+"""Carrying out a merge in a transaction: rows are paired by key, clauses evaluated by DataFusion, rows moved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from datafusion import SessionConfig, SessionContext
+
+from lancepart.commit import upserts, verbs
+from lancepart.commit.merge import MATCHED, NOT_MATCHED, NOT_MATCHED_BY_SOURCE, Clause, Merge
+from lancepart.commit.upsert_keys import KeyIndex
+from lancepart.errors import InvalidInputError, TableSchemaValidationError, reraise_interrupt
+from lancepart.layout.leaves import Leaf
+from lancepart.model.filtering import DEEP_FILTERS
+from lancepart.model.query_terms import bind_query
+from lancepart.read import leaf as reading
+from lancepart.read.leaf import ADDRESS
+from lancepart.write.casts import cast
+from lancepart.write.conform import any_rows, fit, refuse_nulls
+from lancepart.write.route import route
+
+if TYPE_CHECKING:
+    from lancepart.commit.transaction import Transaction
+
+_PAIR, _CHOICE = "__lancepart_pair", "__lancepart_clause"
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """Rows of one leaf that a merge looks at: where they stand, and which row of the source each goes with or -1."""
+
+    leaf: Leaf
+    rows: pa.Table
+    addresses: npt.NDArray[np.uint64]
+    partners: Places
+
+
+def run(transaction: Transaction, merge: Merge) -> None:
+    """Do what a merge says; the rows that match, and those that come, are held in memory."""
+    schema = transaction.metadata.plain_schema
+    upserts.check_key(schema, merge.on)
+    for clause in merge.clauses:
+        if clause.values:
+            verbs.check_values(clause.values, schema)
+    source = _source(merge, schema)
+    index = KeyIndex.of(source.select(list(merge.on)))
+    targets = _targets(transaction, merge, source, index)
+    met = np.zeros(source.num_rows, dtype=bool)
+    fresh, doomed = [], []
+    for target in targets:
+        met[target.partners[target.partners >= 0]] = True
+        gone, rows, updated = _changed(target, merge, source, schema)
+        transaction.updated += updated
+        doomed.append((target.leaf, target.addresses[gone]))
+        fresh += rows
+    alone = source.take(pa.array(np.flatnonzero(~met)))
+    fresh += _evaluated(merge.of(NOT_MATCHED), alone, None, schema, alone)[1]
+    _apply(transaction, merge, index, doomed, fresh)
+
+
+def _apply(
+    transaction: Transaction,
+    merge: Merge,
+    index: KeyIndex,
+    doomed: Sequence[tuple[Leaf, npt.NDArray[np.uint64]]],
+    fresh: Sequence[pa.Table],
+) -> None:
+    """Remove and add rows; all that comes is checked before anything goes."""
+    for rows in fresh:
+        refuse_nulls(rows)
+    parts = [list(route(rows, transaction.metadata.schema, transaction.spec)) for rows in fresh if rows.num_rows]
+    works = []
+    for leaf, addresses in doomed:
+        if len(addresses):
+            works.append(transaction.work_on(leaf))
+            works[-1].delete(addresses)
+    for part in parts:
+        works += verbs.add(transaction, part)
+    verbs.guard_keys(works, merge.on, index)
+
+
+def _source(merge: Merge, schema: pa.Schema) -> pa.Table:
+    """The source's rows, those columns that the table has in the table's types."""
+    rows = any_rows(merge.source, schema)
+    upserts.require_key(merge.on, [name for name in merge.on if name not in rows.schema.names])
+    for at, name in enumerate(rows.schema.names):
+        if name in schema.names:
+            fitted = cast(rows.column(at), schema.field(name).type, name)
+            rows = rows.set_column(at, pa.field(name, schema.field(name).type), fitted)
+    return rows
+
+
+def _targets(transaction: Transaction, merge: Merge, source: pa.Table, index: KeyIndex) -> list[_Target]:
+    """The rows of the table that the merge looks at; of leaves that can't hold a key only if all rows count."""
+    names = list(transaction.metadata.schema.names)
+    everything = bool(merge.of(NOT_MATCHED_BY_SOURCE))
+    decides = verbs.key_decides_partition(transaction, merge.on)
+    transaction.fenced = transaction.fenced or everything or not decides
+    where = None if everything else upserts.key_filter(source, merge.on)
+    planned = transaction.plan(where, binding=transaction.all_specs if everything else transaction.older_specs)
+    found = []
+    for item in planned.leaves:
+        rows, addresses, partners = [], [], []
+        for batch in reading.with_addresses(transaction.task(item, None, names)):
+            table = pa.Table.from_batches([batch])
+            own = index.find(table.select(list(merge.on)))
+            kept = np.ones(len(own), dtype=bool) if everything else own >= 0
+            if kept.any():
+                rows.append(table.select(names).filter(pa.array(kept)))
+                addresses.append(table.column(ADDRESS).to_numpy()[kept])
+                partners.append(own[kept])
+        if rows:
+            found.append(
+                _Target(
+                    leaf=item,
+                    rows=pa.concat_tables(rows),
+                    addresses=np.concatenate(addresses),
+                    partners=np.concatenate(partners),
+                )
+            )
+    return found
+
+
+def _changed(target: _Target, merge: Merge, source: pa.Table, schema: pa.Schema) -> tuple[Places, list[pa.Table], int]:
+    """Which rows of a leaf go, the rows that come in their place, and how many those are."""
+    gone, fresh, updated = [], [], 0
+    for when, places in (
+        (MATCHED, np.flatnonzero(target.partners >= 0)),
+        (NOT_MATCHED_BY_SOURCE, np.flatnonzero(target.partners < 0)),
+    ):
+        clauses = merge.of(when)
+        if not clauses or not len(places):
+            continue
+        rows = target.rows.take(pa.array(places))
+        partner = source.take(pa.array(target.partners[places])) if when == MATCHED else None
+        touched, made = _evaluated(clauses, partner, rows, schema, rows)
+        gone.append(places[touched])
+        fresh += made
+        updated += sum(table.num_rows for table in made)
+    return np.concatenate(gone) if gone else np.array([], dtype=np.int64), fresh, updated
+
+
+def _evaluated(
+    clauses: Sequence[Clause], source: pa.Table | None, target: pa.Table | None, schema: pa.Schema, rows: pa.Table
+) -> tuple[Places, list[pa.Table]]:
+    """The places of the rows that some clause touches, and the new rows that it makes of them."""
+    if not clauses or not rows.num_rows:
+        return np.array([], dtype=np.int64), []
+    session = _Session(source, target)
+    tests = " ".join(f"WHEN {clause.condition or 'true'} THEN {at}" for at, clause in enumerate(clauses))
+    choice = session.select([f"CASE {tests} ELSE -1 END AS {_CHOICE}"])
+    chosen = choice.column(_CHOICE).to_numpy()
+    made = []
+    for at, clause in enumerate(clauses):
+        if clause.values is None or not (chosen == at).any():
+            continue
+        values = _values(clause, source, target, schema)
+        columns = [f"({expression}) AS {_quoted(name)}" for name, expression in values.items()]
+        found = session.select(columns).filter(pa.array(chosen == at)).drop_columns([_PAIR])
+        made.append(_fitted(found, schema))
+    return np.flatnonzero(chosen >= 0), made
+
+
+def _values(clause: Clause, source: pa.Table | None, target: pa.Table | None, schema: pa.Schema) -> Mapping[str, str]:
+    """The SQL of every column of the rows that a clause makes."""
+    assert clause.values is not None
+    given = dict(clause.values)
+    if not given and source is not None:
+        extra = [name for name in source.schema.names if name not in schema.names]
+        if extra:
+            raise TableSchemaValidationError(
+                f"column {extra[0]!r} of the source is not in the table: name the columns to set instead of all"
+            )
+        given = {name: f"source.{_quoted(name)}" for name in source.schema.names}
+    rest = {} if target is None else {name: f"target.{_quoted(name)}" for name in schema.names}
+    return {**rest, **given}
+
+
+def _fitted(found: pa.Table, schema: pa.Schema) -> pa.Table:
+    arrays = {}
+    for name in found.schema.names:
+        arrays[name] = verbs.cast_to(found.column(name), schema.field(name))
+    return fit(pa.table(arrays), schema)
+
+
+class _Session:
+    """Pairs of rows as the tables ``source`` and ``target``, for expressions over both."""
+
+    def __init__(self, source: pa.Table | None, target: pa.Table | None) -> None:
+        self.context = SessionContext(SessionConfig(DEEP_FILTERS).with_target_partitions(1))
+        self.sides = {name: rows for name, rows in (("source", source), ("target", target)) if rows is not None}
+        for name, rows in self.sides.items():
+            numbered = rows.append_column(_PAIR, pa.array(np.arange(rows.num_rows)))
+            self.context.register_record_batches(name, [numbered.to_batches()])
+
+    def select(self, expressions: Sequence[str]) -> pa.Table:
+        """Expressions over each pair, in the order of the pairs."""
+        names = list(self.sides)
+        joined = names[0] if len(names) == 1 else f"source JOIN target ON source.{_PAIR} = target.{_PAIR}"
+        query = f"SELECT {names[0]}.{_PAIR}, {', '.join(expressions)} FROM {joined} ORDER BY {names[0]}.{_PAIR}"
+        try:
+            bound = bind_query(self.context, query, {name: rows.schema for name, rows in self.sides.items()})
+            return self.context.sql(bound).to_arrow_table()
+        except Exception as error:
+            reraise_interrupt(error)
+            text = str(error).split("\n")[0].removeprefix("DataFusion error: ")
+            raise InvalidInputError(f"an expression of the merge is not understood: {text}") from None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

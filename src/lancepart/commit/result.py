@@ -1,0 +1,58 @@
+"""What a commit did: a number that is the new snapshot's version, with the rows and partitions that it changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from lancepart.commit.leaf_changes import LeafChanges
+
+
+class CommitResult(int):
+    """The version of a new snapshot, and what was done.
+
+    >>> done = CommitResult(7, rows_added=3, partitions=2)
+    >>> done == 7, done.rows_added, f"{done}"
+    (True, 3, '7')
+    """
+
+    rows_added: int
+    rows_updated: int
+    rows_deleted: int
+    partitions: int
+
+    def __new__(
+        cls, version: int, *, rows_added: int = 0, rows_updated: int = 0, rows_deleted: int = 0, partitions: int = 0
+    ) -> CommitResult:
+        """Make a version that knows what led to it."""
+        made = super().__new__(cls, version)
+        made.rows_added, made.rows_updated, made.rows_deleted = rows_added, rows_updated, rows_deleted
+        made.partitions = partitions
+        return made
+
+    @classmethod
+    def of(cls, version: int, changed: Iterable[LeafChanges], updated: int) -> CommitResult:
+        """Sum up what was done to partitions; an updated row went and came again."""
+        works = list(changed)
+        return cls(
+            version,
+            rows_added=sum(work.added for work in works) - updated,
+            rows_updated=updated,
+            rows_deleted=sum(work.deleted for work in works) - updated,
+            partitions=len(works),
+        )
+
+    def __getnewargs_ex__(self) -> tuple[tuple[int], dict[str, int]]:
+        return (int(self),), dict(vars(self))
+
+    def __str__(self) -> str:
+        return str(int(self))
+
+    def __format__(self, spec: str) -> str:
+        return format(int(self), spec)
+
+    def __repr__(self) -> str:
+        done = ", ".join(f"{name}={value}" for name, value in vars(self).items())
+        return f"CommitResult({int(self)}, {done})"

@@ -12,7 +12,7 @@ import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -26,8 +26,10 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from lancepart.model.aliases import JsonObject
 from pyspark_lancepart.messages import hush_own, plainly
+
+if TYPE_CHECKING:
+    from lancepart.model.aliases import JsonObject
 
 __all__ = ["DefaultSource"]
 

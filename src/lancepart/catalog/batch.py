@@ -88,7 +88,8 @@ def _declare(catalog: Catalog, request: DeclareTableRequest) -> Step:
     snapshot = catalog.snapshot()
     lifecycle.refuse_existing(catalog, snapshot, path)
     location = lifecycle.declared_location(catalog, snapshot, path, request.location)
-    if not directories.reserve(catalog, location):
+    token = directories.reserve(catalog, location)
+    if token is None:
         raise ConcurrentModificationError(f"table {shown(path)} is being created by another writer at this moment")
     row = Row(
         object_id=object_id(path), object_type=TABLE, location=location, metadata=properties or None, created_at=now()
@@ -105,11 +106,12 @@ def _declare(catalog: Catalog, request: DeclareTableRequest) -> Step:
         properties=properties,
         managed_versioning=True if catalog.versions_managed(snapshot) else None,
     )
-    return Step(
-        change=change,
-        after=lambda: CommitTableResult(declare_table=response),
-        undo=lambda: directories.unreserve(catalog, location),
-    )
+
+    def after() -> CommitTableResult:
+        directories.restore_reservation(catalog, location, token)
+        return CommitTableResult(declare_table=response)
+
+    return Step(change=change, after=after, undo=lambda: directories.unreserve(catalog, location, token))
 
 
 def _create_version(catalog: Catalog, request: CreateTableVersionRequest) -> Step:

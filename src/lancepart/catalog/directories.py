@@ -146,30 +146,41 @@ def _counts(found: State) -> bool:
     return found in (State.DECLARED, State.CREATED)
 
 
-def reserve(catalog: Catalog, location: str) -> bool:
-    """Mark a directory as that of a declared table; say whether no other writer had done so."""
+def reserve(catalog: Catalog, location: str) -> bytes | None:
+    """Mark a directory as that of a declared table; what tells the mark from others, None if another writer has one."""
     keep(catalog, location)
     try:
         return catalog.files.claim(f"{location}/{RESERVED}")
     except FileNotFoundError:
-        return False
+        return None
 
 
-def unreserve(catalog: Catalog, location: str) -> None:
-    """Take the mark of a declaration away, and the directory if nothing else is in it."""
-    catalog.files.delete(f"{location}/{RESERVED}")
+def restore_reservation(catalog: Catalog, location: str, token: bytes) -> None:
+    """Mark a declared table's directory again if a drop that had not seen its row removed it; no data is lost by it."""
+    if not is_standing(catalog, location, token):
+        unhide(catalog, location)
+        catalog.files.put(f"{location}/{RESERVED}", token)
+
+
+def unreserve(catalog: Catalog, location: str, token: bytes | None = None) -> None:
+    """Take the mark of a declaration away, and the directory if nothing else is in it; with a token only that mark.
+
+    A drop may have removed the mark of a declaration that fails, and another declaration may have put its own there.
+    """
+    if token is None or _is_reserved(catalog, location, token):
+        catalog.files.delete(f"{location}/{RESERVED}")
     catalog.files.prune(location)
 
 
-def hide(catalog: Catalog, location: str, *, dropped: bool) -> None:
-    """Mark a directory so that the listing no longer counts it as a table.
+def hide(catalog: Catalog, location: str, *, dropped: bool) -> bool:
+    """Mark a directory so that the listing no longer counts it as a table; say whether the mark is this caller's.
 
     The mark of a deregistration, which keeps the data, holds against that of a drop, whichever comes first.
     """
     if dropped:
-        catalog.files.put_new(f"{location}/{DEREGISTERED}", _DROPPED)
-    else:
-        catalog.files.put(f"{location}/{DEREGISTERED}")
+        return catalog.files.put_new(f"{location}/{DEREGISTERED}", _DROPPED)
+    catalog.files.put(f"{location}/{DEREGISTERED}")
+    return True
 
 
 def unhide(catalog: Catalog, location: str) -> bool:
@@ -180,7 +191,41 @@ def unhide(catalog: Catalog, location: str) -> bool:
 def tidy(catalog: Catalog, location: str) -> None:
     """Remove a mark that was put into a directory after another writer had emptied it."""
     if [info.path for info in catalog.files.walk(location)] == [f"{location}/{DEREGISTERED}"]:
-        delete(catalog, location)
+        unhide(catalog, location)
+        catalog.files.prune(location)
+
+
+def is_standing(catalog: Catalog, location: str, token: bytes | None = None) -> bool:
+    """Whether a directory that has just got its row still holds its table: a version, or the mark of its declaration.
+
+    A drop marks a directory before it looks for rows that name it, and removes its own mark last. So a row that came
+    too late for it finds that mark, or nothing of the table. Only a name that the listing knows is used for two tables.
+    """
+    if not _has_v1_name(location):
+        return True
+    _, files = catalog.files.children(location)
+    names = {info.path.rsplit("/", 1)[-1] for info in files}
+    if DEREGISTERED in names:
+        return False
+    return _is_reserved(catalog, location, token) or not catalog.files.is_empty(f"{location}/{DIRECTORY}")
+
+
+def _is_reserved(catalog: Catalog, location: str, token: bytes | None) -> bool:
+    try:
+        return token is not None and catalog.files.read(f"{location}/{RESERVED}") == token
+    except FileNotFoundError:
+        return False
+
+
+def remove_unnamed(catalog: Catalog, location: str) -> bool:
+    """Remove a directory that no row names, marked first, so that a row which comes meanwhile is taken back."""
+    marked = hide(catalog, location, dropped=True)
+    if is_named(catalog.snapshot(), location):
+        if marked:
+            unhide(catalog, location)
+        return False
+    delete(catalog, location)
+    return True
 
 
 def is_leftover(catalog: Catalog, location: str) -> bool:

@@ -55,7 +55,8 @@ def declare(catalog: Catalog, request: DeclareTableRequest) -> DeclareTableRespo
     properties = dict(refuse_own(request.properties or {}))
     refuse_unkept(catalog, properties)
     location = declared_location(catalog, snapshot, path, request.location)
-    if not directories.reserve(catalog, location):
+    token = directories.reserve(catalog, location)
+    if token is None:
         raise ConcurrentModificationError(f"table {shown(path)} is being created by another writer at this moment")
     if catalog.manifest_enabled:
         row = Row(
@@ -66,9 +67,9 @@ def declare(catalog: Catalog, request: DeclareTableRequest) -> DeclareTableRespo
             created_at=now(),
         )
         try:
-            insert(catalog, row, path)
+            insert(catalog, row, path, token=token)
         except LanceNamespaceError:
-            directories.unreserve(catalog, location)
+            directories.unreserve(catalog, location, token)
             raise
     return DeclareTableResponse(
         location=catalog.root.uri_of(location),
@@ -124,8 +125,13 @@ def new_location(catalog: Catalog, path: tuple[str, ...]) -> str:
     return hashed_location(object_id(path))
 
 
-def insert(catalog: Catalog, row: Row, path: tuple[str, ...]) -> None:
-    """Put a new table's row into the manifest, its namespace held fast meanwhile."""
+def insert(
+    catalog: Catalog, row: Row, path: tuple[str, ...], *, token: bytes | None = None, adopts: bool = False
+) -> None:
+    """Put a new table's row into the manifest, its namespace held fast meanwhile.
+
+    A drop that saw the directory before the row came may have removed it: then the row is taken back.
+    """
 
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
         touches = tables.require_parent(catalog, snapshot, path)
@@ -136,6 +142,26 @@ def insert(catalog: Catalog, row: Row, path: tuple[str, ...]) -> None:
         return Change(inserts=(row,), touches=touches), None
 
     catalog.manifest.transact(plan)
+    location = row.location or ""
+    confirm(
+        catalog,
+        row,
+        directories.exists(catalog, location) if adopts else directories.is_standing(catalog, location, token),
+    )
+
+
+def confirm(catalog: Catalog, row: Row, standing: bool) -> None:
+    """Take a new row back if its directory was dropped before the row came, so that no row names what is gone."""
+    if standing:
+        return
+
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        found = snapshot.row(row.object_id)
+        is_own = found is not None and (found.location, found.created_at) == (row.location, row.created_at)
+        return Change(deletes=(row.object_id,) if is_own else ()), None
+
+    catalog.manifest.transact(plan)
+    raise ConcurrentModificationError(f"table {row.object_id!r} was dropped by another writer at this moment")
 
 
 def create(
@@ -235,7 +261,7 @@ def _record(catalog: Catalog, path: tuple[str, ...], location: str, properties: 
         except LanceNamespaceError:
             found = tables.find(catalog, catalog.snapshot(), path)
             if found is None or found.row is None or found.location != location:
-                directories.delete(catalog, location)
+                directories.remove_unnamed(catalog, location)
                 raise
             _set_properties(catalog, found, properties)
     directories.unreserve(catalog, location)
@@ -246,7 +272,7 @@ def _adopted(catalog: Catalog, found: Located) -> Located:
     if found.row is None:
         row = Row(object_id=found.identifier, object_type=TABLE, location=found.location, created_at=now())
         with contextlib.suppress(TableAlreadyExistsError, ConcurrentModificationError):
-            insert(catalog, row, found.path)
+            insert(catalog, row, found.path, adopts=True)
     return tables.require(catalog, catalog.snapshot(), found.path)
 
 
@@ -316,11 +342,7 @@ def drop(catalog: Catalog, request: DropTableRequest) -> DropTableResponse:
     if not shared:
         catalog.files.refuse_removal(located.location)
     if located.row is None:
-        if catalog.manifest_enabled:
-            if snapshot.handle is not None:
-                directories.keep(catalog, located.location)
-            directories.hide(catalog, located.location, dropped=True)
-        directories.delete(catalog, located.location)
+        _drop_listed(catalog, snapshot, located)
     elif shared:
         forget(catalog, located, dropped=True, hide=False)
     else:
@@ -331,6 +353,19 @@ def drop(catalog: Catalog, request: DropTableRequest) -> DropTableResponse:
     )
 
 
+def _drop_listed(catalog: Catalog, snapshot: Snapshot, located: Located) -> None:
+    """Remove a table that only the listing knows; its creator may be about to give it a row."""
+    if not catalog.manifest_enabled:
+        directories.delete(catalog, located.location)
+        return
+    if snapshot.handle is not None:
+        directories.keep(catalog, located.location)
+    if not directories.remove_unnamed(catalog, located.location):
+        raise ConcurrentModificationError(
+            f"table {shown(located.path)} was registered by another writer at this moment: drop it again"
+        )
+
+
 def _hidden(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...]) -> Located | None:
     """A deregistered table of the root, which can still be dropped."""
     if not catalog.uses_v1_name(path) or snapshot.row(object_id(path)) is not None:
@@ -339,7 +374,7 @@ def _hidden(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...]) -> Loca
     if directories.state(catalog, location) is not State.DEREGISTERED or snapshot.at_locations([location]):
         return None
     if directories.is_leftover(catalog, location):
-        directories.delete(catalog, location)
+        directories.remove_unnamed(catalog, location)
         return None
     return Located(path=path, location=location, row=None)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 
 from lance_namespace import RenameTableRequest, RenameTableResponse
 
-from lancepart.catalog import directories, partitioned, tables
+from lancepart.catalog import directories, lifecycle, partitioned, tables
 from lancepart.catalog.context import Catalog, shown
 from lancepart.catalog.tables import Located
 from lancepart.errors import (
@@ -123,13 +124,18 @@ def migrate(catalog: Catalog) -> int:
 
 
 def _adopt(catalog: Catalog, names: list[str]) -> int:
-    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, int]:
+    def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, tuple[Row, ...]]:
         found = snapshot.rows(names)
         rows = tuple(
             Row(object_id=name, object_type=TABLE, location=directories.v1_location(name), created_at=now())
             for name in names
             if name not in found and directories.exists(catalog, directories.v1_location(name))
         )
-        return Change(inserts=rows), len(rows)
+        return Change(inserts=rows), rows
 
-    return catalog.manifest.transact(plan)
+    adopted = 0
+    for row in catalog.manifest.transact(plan):
+        with contextlib.suppress(ConcurrentModificationError):
+            lifecycle.confirm(catalog, row, directories.exists(catalog, row.location or ""))
+            adopted += 1
+    return adopted

@@ -26,8 +26,8 @@ class HashSlice:
     def finer(self) -> list[HashSlice]:
         """The same rows in smaller parts.
 
-        >>> Part(1, 4).finer()[:2]
-        [Part(number=1, of=16), Part(number=5, of=16)]
+        >>> HashSlice(1, 4).finer()[:2]
+        [HashSlice(number=1, of=16), HashSlice(number=5, of=16)]
         """
         return [HashSlice(self.number + step * self.of, self.of * _FACTOR) for step in range(_FACTOR)]
 

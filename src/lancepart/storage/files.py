@@ -76,10 +76,13 @@ class Files:
             return False
         return True
 
-    def claim(self, path: str) -> bool:
-        """Write a file of one's own only if there is none; a repeated request that meets its own success has won."""
+    def claim(self, path: str) -> bytes | None:
+        """Write a file of one's own only if there is none, and return its content; None if there was one.
+
+        A repeated request that meets its own success has won.
+        """
         token = uuid.uuid4().hex.encode()
-        return self.put_new(path, token) or self.read(path) == token
+        return token if self.put_new(path, token) or self.read(path) == token else None
 
     def delete(self, path: str) -> bool:
         """Remove a file; say whether it was there, as far as the store tells."""

@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from lancepart.errors import UnsupportedOperationError
 from lancepart.format.names import NEXT_FRAGMENT
-from lancepart.layout.columns import is_blob
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.schema import field_id
 from lancepart.read.leaf import LeafTask
-from lancepart.read.union import Builder, Source, is_marked, live_fragments, open_source, over, schema_of
+from lancepart.read.union import open_source, over
+from lancepart.read.union_builder import Builder, Source, has_blobs, live_fragments, schema_of
 from lancepart.storage import leaf_data, published, union
 from lancepart.storage.root import Root
 
@@ -74,7 +74,7 @@ class Publishing:
         A fragment is that of the leaf in whose directory its first file is; a leaf without exactly as many as it has
         is looked at again, and so are all if a column's encoding depends on what the leaves have.
         """
-        if handle is None or any(is_blob(each.type) or is_marked(each) for each in self.metadata.schema):
+        if handle is None or has_blobs(self.metadata):
             return {}, list(self.leaves)
         paths = {number: base.path for number, base in handle.base_paths().items()}
         owned: dict[str | None, list[Any]] = defaultdict(list)

@@ -8,29 +8,19 @@ from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from lancepart.errors import UnsupportedOperationError
-from lancepart.layout.columns import AS_BYTES, bare, constant, is_blob, physical_name, to_table_columns
 from lancepart.layout.leaves import Leaf
-from lancepart.layout.matching import Matching
-from lancepart.layout.metadata import TableMetadata, without_ids
+from lancepart.layout.metadata import TableMetadata
 from lancepart.model.predicate import Is, Not, Predicate
-from lancepart.model.schema import field_id
 from lancepart.plan import planner
 from lancepart.read import leaf as reading
 from lancepart.read.in_order import THREADS
 from lancepart.read.leaf import LeafTask
 from lancepart.read.scan import Scan
+from lancepart.read.union_builder import Builder, Source, has_blobs, live_fragments, schema_of
+from lancepart.read.union_parts import LeafParts, Part, UnionParts, parts_of
 from lancepart.storage import lance_tables, leaf_data, union
-from lancepart.storage.leaf_data import LeafShape
 from lancepart.storage.root import Root
-from lancepart.storage.translate import storage_errors
-from lancepart.storage.union import Bases, EmptyUnion
-
-_BLOB_MARK = b"lance-encoding:blob"
+from lancepart.storage.union import EmptyUnion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,28 +35,6 @@ class Union:
     fragments: Mapping[int, tuple[str, int]]
     keys: Mapping[str, int] = dataclass_field(default_factory=dict)
     bases: Mapping[str, int] = dataclass_field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """A leaf that is open, with its columns matched to the table's; ``shown`` are the offsets of the rows to show.
-
-    These are given by fragment, None for all rows that are not deleted.
-    """
-
-    leaf: Leaf
-    handle: Any
-    shape: LeafShape
-    matching: Matching
-    shown: Mapping[int, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
-    """How a leaf's files give the union's columns: by their ids, or as columns that must be computed."""
-
-    ids: Mapping[int, int]
-    computed: tuple[tuple[str, Any], ...]
 
 
 def of_scan(scan: Scan, uri: str = union.MEMORY) -> Union:
@@ -106,28 +74,68 @@ def of_leaves(
     the numbers of fragments that an index covers, by their ``fragment_key``; the others get higher ones. ``others``
     are directories of datasets whose files are named later.
     """
+    kept = parts_of(root, metadata) if metadata.salt and not has_blobs(metadata) else UnionParts(key=None)
+    ordered = sorted(leaves, key=lambda item: item.object_id)
+    whole = frozenset(item.object_id for item in ordered if predicate is None or _is_whole(item, partly))
+    there = {item.object_id: kept.known(item) for item in ordered if item.object_id in whole}
 
     def opened(item: Leaf) -> Source | None:
-        asked = predicate if partly is None or item.object_id in partly else None
-        task = LeafTask(root=root, metadata=metadata, leaf=item, columns=(), predicate=asked)
-        return open_source(task, opener)
+        asked = None if item.object_id in whole else predicate
+        return open_source(LeafTask(root=root, metadata=metadata, leaf=item, columns=(), predicate=asked), opener)
 
-    ordered = sorted(leaves, key=lambda item: item.object_id)
-    sources = [source for source in over(ordered, opened) if source is not None]
-    bases = Bases()
-    places = [bases.of_leaf(root, source.leaf.location, source.handle) for source in sources]
-    named = {other: bases.number(other, is_dataset=True) for other in others}
-    empty = union.create(root, uri, schema_of(metadata, sources), bases)
+    again = [item for item in ordered if there.get(item.object_id) is None]
+    sources = [source for source in over(again, opened) if source is not None]
+    places = [kept.place(root, source.leaf.location, source.handle) for source in sources]
+    named = {other: kept.number(other) for other in others}
+    used = {*named.values(), *(number for place in places for number in place.values())}
+    used.update(number for each in there.values() if each is not None for number in each.bases)
+    empty = union.create(root, uri, schema_of(metadata, sources), kept.bases.registered(used))
     builder = Builder(metadata, empty)
-    planned, numbers = [], _Numbers(known or {})
-    for source, place in zip(sources, places, strict=True):
-        found = [item for item in live_fragments(source) if source.shown is None or item.id in source.shown]
-        planned.append((source, place, [(numbers.of(source.leaf.location, item), item) for item in found]))
-    made = [part for parts in over(planned, lambda item: builder.fragments(*item)) for part in parts]
-    hidden = {part.id: offsets for part, offsets in made if len(offsets)}
-    dataset = empty.filled([part for part, _ in made], hidden)
-    whose = {n: (source.leaf.object_id, item.id) for source, _, each in planned for n, item in each}
-    return Union(dataset=dataset, fragments=whose, keys=numbers.given, bases=named)
+    built = over(list(zip(sources, places, strict=True)), lambda item: _leaf_parts(builder, *item))
+    for source, made in zip(sources, built, strict=True):
+        there[source.leaf.object_id] = made
+        if source.leaf.object_id in whole and made.is_lasting:
+            kept.keep(source.leaf, made)
+    kept.account()
+    return _numbered(empty, ordered, there, Numbers(known or {}), named)
+
+
+def _is_whole(leaf: Leaf, partly: frozenset[str] | None) -> bool:
+    """Whether all rows of a leaf match."""
+    return partly is not None and leaf.object_id not in partly
+
+
+def _leaf_parts(builder: Builder, source: Source, place: Mapping[int | None, int]) -> LeafParts:
+    """The fragments of a leaf that the union shows, not numbered yet."""
+    found = [item for item in live_fragments(source) if source.shown is None or item.id in source.shown]
+    made = builder.fragments(source, place, [(0, item) for item in found])
+    return LeafParts(
+        parts=tuple(
+            Part(key=fragment_key(source.leaf.location, item), fragment=int(item.id), shown=part, hidden=hidden)
+            for item, (part, hidden) in zip(found, made, strict=True)
+        ),
+        bases=frozenset(place.values()),
+    )
+
+
+def _numbered(
+    empty: EmptyUnion,
+    leaves: Sequence[Leaf],
+    there: Mapping[str, LeafParts | None],
+    numbers: Numbers,
+    bases: Mapping[str, int],
+) -> Union:
+    """The union of the parts of leaves, in the order of leaves but for numbers that are known."""
+    made, hidden, whose = [], {}, {}
+    for leaf in leaves:
+        found = there.get(leaf.object_id)
+        for part in () if found is None else found.parts:
+            number = numbers.of(part.key)
+            made.append(replace(part.shown, id=number))
+            whose[number] = (leaf.object_id, part.fragment)
+            if len(part.hidden):
+                hidden[number] = part.hidden
+    return Union(dataset=empty.filled(made, hidden), fragments=whose, keys=numbers.given, bases=bases)
 
 
 def fragment_key(location: str, item: Any) -> str:
@@ -135,16 +143,15 @@ def fragment_key(location: str, item: Any) -> str:
     return " ".join([location, *(file.path for file in item.files)])
 
 
-class _Numbers:
+class Numbers:
     """The numbers of a union's fragments: those that are known, and for the others the next ones."""
 
     def __init__(self, known: Mapping[str, int]) -> None:
         self._known, self._next = known, max(known.values(), default=0)
         self.given: dict[str, int] = {}
 
-    def of(self, location: str, item: Any) -> int:
-        """The number of a fragment of the leaf at a location."""
-        key = fragment_key(location, item)
+    def of(self, key: str) -> int:
+        """The number of a fragment by its key."""
         number = self._known.get(key)
         if number is None:
             number = self._next = self._next + 1
@@ -169,137 +176,3 @@ def open_source(task: LeafTask, opener: Callable[[LeafTask], Any] = reading.open
         return source
     found = reading.matching_addresses(opened.task)
     return replace(source, shown=leaf_data.split_addresses(found)) if len(found) else None
-
-
-def live_fragments(source: Source) -> list[Any]:
-    """The fragments of a leaf that have rows."""
-    return [item.metadata for item in source.handle.get_fragments() if item.metadata.num_rows]
-
-
-def schema_of(metadata: TableMetadata, sources: Sequence[Source]) -> pa.Schema:
-    """The table's columns under names that Lance can have, blobs in the encoding that the leaves have."""
-    taken: set[str] = set()
-    fields = []
-    for field in metadata.schema:
-        name = physical_name(field.name, field_id(field) or 0, taken)
-        taken.add(name)
-        fields.append(_encoded(without_ids(field), field_id(field), sources).with_name(name))
-    return pa.schema(fields)
-
-
-def _encoded(field: Any, number: int | None, sources: Sequence[Source]) -> Any:
-    """A field that holds blobs as the leaves hold them: bytes beside the file, or in it, or plain."""
-    if not is_blob(field.type) and not is_marked(field):
-        return field
-    found = [stored for source in sources if (stored := _stored(source, number)) is not None]
-    kinds = {(is_blob(stored.type), is_marked(stored)) for stored in found}
-    if len(kinds) > 1:
-        raise UnsupportedOperationError(
-            f"column {field.name!r} holds blobs in several encodings, which one Lance dataset can't have: "
-            "rewrite the partitions that were written first"
-        )
-    if not found:
-        return field
-    kept = {key: value for key, value in (field.metadata or {}).items() if key != _BLOB_MARK}
-    marked = {_BLOB_MARK: b"true"} if is_marked(found[0]) else {}
-    return pa.field(field.name, found[0].type, field.nullable, {**kept, **marked} or None)
-
-
-def _stored(source: Source, number: int | None) -> Any:
-    """The leaf's own field for a column of the table."""
-    name = None if number is None else source.matching.names.get(number)
-    return None if name is None else source.shape.schema.field(name)
-
-
-def is_marked(field: Any) -> bool:
-    """Whether a column holds blobs in Lance's first encoding of them."""
-    return (field.metadata or {}).get(_BLOB_MARK) == b"true"
-
-
-class Builder:
-    """Makes a union's fragments out of those of leaves."""
-
-    def __init__(self, metadata: TableMetadata, empty: EmptyUnion) -> None:
-        self.metadata, self.empty = metadata, empty
-        shape = empty.shape
-        self.columns = list(zip(metadata.schema, shape.schema, shape.ids, strict=True))
-
-    def fragments(
-        self, source: Source, bases: Mapping[int | None, int], numbered: Sequence[tuple[int, Any]]
-    ) -> list[tuple[Any, Any]]:
-        """The fragments of a leaf under their numbers in the union, each with the offsets of rows to hide."""
-        columns = self.columns_of(source)
-        made = []
-        for number, item in numbered:
-            shown = self.shown(source, item)
-            own = self._computed(source, item, columns.computed)
-            try:
-                part = union.fragment(item, number, fields=columns.ids, bases=bases, own=own)
-            except UnsupportedOperationError as error:
-                raise _refused(source.leaf, str(error)) from None
-            hidden = () if shown is None else union.hidden_offsets(int(item.physical_rows), shown)
-            made.append((part, hidden))
-        return made
-
-    def columns_of(self, source: Source) -> Columns:
-        """Which of the union's columns a leaf's files hold as they are, and which must be computed of them."""
-        ids: dict[int, int] = {}
-        computed = []
-        native = {item[0]: item for item in source.shape.ids}
-        for wanted, shown, place in self.columns:
-            stored = _stored(source, field_id(wanted))
-            if stored is None:
-                held = source.matching.constants.get(field_id(wanted) or 0)
-                computed += [(shown.name, wanted)] if held is not None and held.is_valid else []
-                continue
-            mapping = union.field_mapping(native[stored.name], place) if _is_same(stored, shown) else None
-            if mapping is not None:
-                ids |= mapping
-            elif is_blob(shown.type) or is_blob(stored.type) or is_marked(stored):
-                raise _refused(source.leaf, f"it stores the blobs of {wanted.name!r} in another way")
-            else:
-                computed.append((shown.name, wanted))
-        return Columns(ids=ids, computed=tuple(computed))
-
-    def shown(self, source: Source, item: Any) -> Any:
-        """The offsets of a fragment's rows that the union shows, None for all."""
-        if source.shown is not None:
-            return source.shown[item.id]
-        return None if item.deletion_file is None else leaf_data.live_offsets(source.handle, item.id)
-
-    def _computed(self, source: Source, item: Any, computed: Sequence[tuple[str, Any]]) -> list[Any]:
-        """A data file with the columns that are not in the leaf's as the table shows them: of its path, or widened."""
-        if not computed:
-            return []
-        fields = [wanted for _, wanted in computed]
-        rows = int(item.physical_rows)
-        names = [stored.name for field in fields if (stored := _stored(source, field_id(field))) is not None]
-        if names:
-            columns = self._read(source, item, fields, names)
-        else:
-            columns = [constant(source.matching.constants[field_id(field) or 0], field.type, rows) for field in fields]
-        schema = pa.schema([self.empty.shape.schema.field(name) for name, _ in computed])
-        return [self.empty.write_columns(pa.table(columns, schema=schema))]
-
-    def _read(self, source: Source, item: Any, fields: Sequence[Any], names: list[str]) -> list[Any]:
-        """Columns of a fragment in the table's types; at the places of deleted rows any value stands."""
-        with storage_errors(f"read the leaf at {source.leaf.location!r}", self.empty.root):
-            found = source.handle.scanner(
-                columns=names, with_row_address=True, fragments=[source.handle.get_fragment(item.id)], **AS_BYTES
-            ).to_table()
-        offsets = (found.column("_rowaddr").to_numpy() & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        places = np.zeros(int(item.physical_rows), dtype=np.int64)
-        places[offsets] = np.arange(len(offsets))
-        batch = found.combine_chunks().to_batches()[0]
-        shown = to_table_columns(batch, fields, source.matching)
-        return [pc.take(column, pa.array(places)) for column in shown.columns]
-
-
-def _refused(item: Leaf, reason: str) -> UnsupportedOperationError:
-    return UnsupportedOperationError(f"leaf {item.object_id!r} can't be in a union: {reason}")
-
-
-def _is_same(stored: Any, shown: Any) -> bool:
-    """Whether a leaf's files hold a column just as the union's would."""
-    same_kind = is_blob(stored.type) == is_blob(shown.type) and is_marked(stored) == is_marked(shown)
-    return same_kind and (is_blob(stored.type) or bare(stored.type) == bare(shown.type))

@@ -121,10 +121,25 @@ class ByteCache:
                 return
             entry.value, entry.size, entry.made = value, size, True
             self._held += size
-            for other in [each for each, kept in self._entries.items() if kept.made and each != key]:
-                if self._held <= self._capacity // 2:
-                    break
-                self._held -= self._entries.pop(other).size
+            self._drop_others(key)
+
+    def account(self, key: Hashable, size: int) -> None:
+        """Count a kept value that grew, or shrank, by its size now; one larger than half of the capacity goes."""
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None or not entry.made:
+                return
+            self._held += size - entry.size
+            entry.size = size
+            if size > self._capacity // 2:
+                self._held -= self._entries.pop(key).size
+            self._drop_others(key)
+
+    def _drop_others(self, key: Hashable) -> None:
+        for other in [each for each, kept in self._entries.items() if kept.made and each != key]:
+            if self._held <= self._capacity // 2:
+                break
+            self._held -= self._entries.pop(other).size
 
     def _forget(self, key: Hashable, entry: _Entry) -> None:
         with self._lock:

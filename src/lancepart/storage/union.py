@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,9 +30,15 @@ class Bases:
 
     known: dict[tuple[str, bool], int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._highest = max(self.known.values(), default=0)
+
     def number(self, path: str, *, is_dataset: bool) -> int:
         """The number of a directory, which may be that of a whole dataset or of data files only."""
-        return self.known.setdefault((path, is_dataset), len(self.known) + 1)
+        if (path, is_dataset) not in self.known:
+            self._highest += 1
+            self.known[path, is_dataset] = self._highest
+        return self.known[path, is_dataset]
 
     def of_leaf(self, root: Root, location: str, handle: Any) -> dict[int | None, int]:
         """The numbers of a leaf's own directory, as ``None``, and of those that the leaf itself names files of."""
@@ -42,11 +48,12 @@ class Bases:
         }
         return {**own, **others}
 
-    def registered(self) -> list[Any]:
-        """The directories as Lance wants them; their names must differ."""
+    def registered(self, used: Collection[int]) -> list[DatasetBasePath]:
+        """Some of the directories as Lance wants them; their names must differ."""
         return [
             DatasetBasePath(path, f"base-{number}", is_dataset, number)
-            for (path, is_dataset), number in self.known.items()
+            for (path, is_dataset), number in list(self.known.items())
+            if number in used
         ]
 
 
@@ -82,9 +89,9 @@ class EmptyUnion:
             return _committed(self.root, handle, lance.LanceOperation.Delete(left, [], "lancepart"))
 
 
-def create(root: Root, uri: str, schema: pa.Schema, bases: Bases) -> EmptyUnion:
+def create(root: Root, uri: str, schema: pa.Schema, bases: Sequence[DatasetBasePath]) -> EmptyUnion:
     """Make a union without rows; in memory it lives as long as a handle of it does."""
-    operation = lance.LanceOperation.Overwrite(schema, [], initial_bases=bases.registered())
+    operation = lance.LanceOperation.Overwrite(schema, [], initial_bases=list(bases))
     with storage_errors("make a union", root):
         handle = lance.LanceDataset.commit(uri, operation, storage_options=_options(root))
     return EmptyUnion(root=root, handle=handle)

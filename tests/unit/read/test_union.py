@@ -11,6 +11,8 @@ import pytest
 
 import lancepart as lp
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
+from lancepart.read import union as read_union
+from lancepart.storage.cache import cache
 from tests.conformance.draft import appendix
 from tests.conformance.draft.test_000_reading import branched
 from tests.support import layouts
@@ -231,3 +233,48 @@ def test_stable_row_ids_of_a_leaf_do_not_matter(local: Place) -> None:
 def test_a_filter_on_what_does_not_exist_is_refused(local: Place) -> None:
     with pytest.raises(InvalidInputError, match="nothing"):
         table_at(local).to_lance("nothing = 1")
+
+
+def test_leaves_that_did_not_change_are_not_opened_again(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = table_at(local)
+    table.delete("id = 5")
+    first = assert_same(table)
+    looked_at: list[str] = []
+    plain = read_union.open_source
+
+    def noted(task: Any, opener: Any) -> Any:
+        looked_at.append(task.leaf.values[0])
+        return plain(task, opener)
+
+    monkeypatch.setattr(read_union, "open_source", noted)
+    assert_same(table)
+    assert looked_at == []
+    table.append([{"id": 20, "country": "JP", "n": 1}, {"id": 21, "country": "FR", "n": 1}])
+    assert_same(table)
+    assert sorted(looked_at) == ["FR", "JP"]
+
+    assert_same(table, "country = 'US'")
+    assert_same(table, "country = 'US' AND n > 6")
+    first.delete("country = 'US'")
+    assert_same(table)
+    assert first.count_rows() < 12
+    lp.config.cache_bytes = lp.config.cache_bytes
+    looked_at.clear()
+    assert_same(table)
+    assert len(looked_at) == 4
+
+
+def test_what_is_kept_of_unions_is_counted_and_bounded(local: Place) -> None:
+    table = table_at(local)
+    lp.config.cache_bytes = 1 << 20
+    try:
+        table.to_lance()
+        held = cache.held_bytes
+        table.append([{"id": 20 + n, "country": f"c{n}", "n": 1} for n in range(20)])
+        table.to_lance()
+        assert held < cache.held_bytes <= 1 << 19
+        table.append([{"id": 100 + n, "country": f"d{n}", "n": 1} for n in range(300)])
+        assert_same(table)
+        assert cache.held_bytes <= 1 << 19
+    finally:
+        lp.config.cache_bytes = 1 << 30

@@ -1,0 +1,95 @@
+"""What unions in memory are made of, kept between them: a leaf that did not change is not opened again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+from lancepart.layout.leaves import Leaf
+from lancepart.layout.metadata import TableMetadata
+from lancepart.storage.cache import cache
+from lancepart.storage.root import Root
+from lancepart.storage.union import Bases
+
+_PART_BYTES = 2 << 10
+_EMPTY_BYTES = 16 << 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A fragment of a leaf as a union names it, not numbered yet, with the offsets of its rows to hide.
+
+    ``key`` tells it from all others, ``fragment`` is its number in the leaf.
+    """
+
+    key: str
+    fragment: int
+    shown: Any
+    hidden: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafParts:
+    """The fragments of a leaf, and the numbers of the directories that they name files of."""
+
+    parts: tuple[Part, ...]
+    bases: frozenset[int]
+
+    @property
+    def is_lasting(self) -> bool:
+        """Whether they name no file that one union alone has."""
+        return all(file.base_id is not None for part in self.parts for file in part.shown.files)
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of memory they take."""
+        return sum(_PART_BYTES + 8 * len(part.hidden) for part in self.parts)
+
+
+@dataclass(slots=True, kw_only=True)
+class UnionParts:
+    """The parts of one table's leaves under one definition; of each leaf only the version that was used last."""
+
+    key: Hashable
+    bases: Bases = field(default_factory=Bases)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _parts: dict[str, tuple[int, LeafParts]] = field(default_factory=dict)
+    _held: int = 0
+
+    def known(self, leaf: Leaf) -> LeafParts | None:
+        """The parts of a leaf at its version, if they are kept."""
+        found = self._parts.get(leaf.location)
+        return found[1] if found is not None and found[0] == leaf.read_version else None
+
+    def keep(self, leaf: Leaf, made: LeafParts) -> None:
+        """Keep the parts of a leaf instead of those of another version; one without a version may change."""
+        if leaf.read_version is None:
+            return
+        with self._lock:
+            before = self._parts.get(leaf.location)
+            self._held += made.size - (0 if before is None else before[1].size)
+            self._parts[leaf.location] = (leaf.read_version, made)
+
+    def account(self) -> None:
+        """Count what is kept among all that this process keeps."""
+        cache.account(self.key, _EMPTY_BYTES + self._held)
+
+    def number(self, path: str) -> int:
+        """The number of the directory of a dataset."""
+        with self._lock:
+            return self.bases.number(path, is_dataset=True)
+
+    def place(self, root: Root, location: str, handle: Any) -> dict[int | None, int]:
+        """The numbers of the directories that a leaf names files of."""
+        with self._lock:
+            return self.bases.of_leaf(root, location, handle)
+
+
+def parts_of(root: Root, metadata: TableMetadata) -> UnionParts:
+    """What is kept for unions of a table under its definition."""
+    options = tuple(sorted(root.storage_options.items()))
+    schema = metadata.schema.serialize().to_pybytes()
+    key = ("union parts", root.uri, options, metadata.salt, metadata.layout, schema)
+    return cache.get(key, lambda: UnionParts(key=key), lambda _: _EMPTY_BYTES)

@@ -99,6 +99,11 @@ def test_a_wheel_of_a_source_distribution_needs_neither_a_jdk_nor_spark(clone: P
     assert run(code, cwd=sdist, PATH="", SPARK_HOME="").splitlines()[-1] == "[]"
 
 
+def test_a_wheel_installs_the_command(wheel: Path) -> None:
+    (entries,) = [text for name, text in contents(wheel).items() if name.endswith("entry_points.txt")]
+    assert b"lancepart = lancepart.cli.app:main" in entries
+
+
 def test_the_jar_can_be_left_out(clone: Path, tmp_path: Path) -> None:
     assert JAR not in contents(build("wheel", clone, tmp_path, spark=False, PATH="", LANCEPART_JAR="0"))
 

@@ -63,7 +63,7 @@ def columns(
     """Show the columns, or add, rename, widen and drop some; each change is a commit of its own."""
     table = shell.table(root)
     added, widened = [parse_column(text) for text in add], [parse_column(text) for text in widen]
-    renamed = key_values(rename, "--rename")
+    renamed = key_values(rename, "--rename", "old=new")
     if drop:
         shell.confirm(f"this removes the columns {', '.join(drop)}")
     for field in added:

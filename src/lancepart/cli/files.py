@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -35,6 +36,7 @@ _SUFFIXES = {
 }
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 _UNTYPED = ("csv", "json")
+_TRACE = ". Detail: Python exception"
 
 
 def found(patterns: Sequence[str]) -> list[str]:
@@ -72,6 +74,16 @@ def _by_suffix(name: str) -> str | None:
         return _SUFFIXES.get(suffix.lower())
     inside = (os.path.join(folder, file) for folder, _, files in os.walk(name) for file in files if file[0] not in "._")
     return next((kind for file in inside if (kind := _by_suffix(file))), None)
+
+
+@contextmanager
+def read_errors() -> Iterator[None]:
+    """Report a file that can't be read while its rows are written; nothing of them is committed."""
+    try:
+        yield
+    except pa.ArrowException as error:
+        reason = str(error).split(_TRACE)[0]
+        raise InvalidInputError(f"{reason}: correct the file, or load it into a column of another type") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +144,10 @@ def uneven_rows(names: Sequence[str]) -> list[dict[str, object]] | None:
     rows: list[dict[str, object]] = []
     for name in names:
         with open(name, encoding="utf-8") as lines:
-            rows += [json.loads(line) for line in lines if line.strip()]
+            try:
+                rows += [json.loads(line) for line in lines if line.strip()]
+            except ValueError as error:
+                raise InvalidInputError(f"{name!r} can't be read as JSON, one row a line: {error}") from None
     if not all(isinstance(row, dict) for row in rows):
         raise InvalidInputError(f'{names[0]!r}: each line of a JSON file is one row, such as {{"id": 1}}')
     return rows if len({frozenset(row) for row in rows}) > 1 else None

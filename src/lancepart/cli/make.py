@@ -78,7 +78,8 @@ def load(
     rows = Source.of(names, kind, table.schema).reader(progress=not no_progress)
     before = 0 if made else table.scan().count()
     write = table.append if mode == "append" else table.overwrite
-    version = write(rows, idempotency_key=key)
+    with files.read_errors():
+        version = write(rows, idempotency_key=key)
     after = table.scan().count()
     summary = {"root": table.root, "version": version, "files": len(names), "rows_before": before, "rows": after}
     return Answer(payload={**summary, "created": made})
@@ -111,5 +112,6 @@ def upsert(
     rows = files.uneven_rows(names) if kind == "json" else None
     if rows is None:
         rows = Source.of(names, kind, table.schema).reader(progress=not no_progress)
-    version = table.upsert(rows, on=on, idempotency_key=key)
+    with files.read_errors():
+        version = table.upsert(rows, on=on, idempotency_key=key)
     return Answer(payload={"root": table.root, "version": version, "files": len(names), "rows": table.scan().count()})

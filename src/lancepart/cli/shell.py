@@ -76,12 +76,12 @@ def snapshot_of(text: str) -> int | str | datetime:
         return text
 
 
-def key_values(texts: list[str], what: str) -> dict[str, str]:
+def key_values(texts: list[str], what: str, form: str = "key=value") -> dict[str, str]:
     """Options of the form key=value.
 
     >>> key_values(["aws_region=eu-west-1", "endpoint=http://x?a=b"], "--storage")
     {'aws_region': 'eu-west-1', 'endpoint': 'http://x?a=b'}
     """
     if wrong := [text for text in texts if "=" not in text]:
-        raise InvalidInputError(f"{what} {wrong[0]!r}: write it as key=value")
+        raise InvalidInputError(f"{what} {wrong[0]!r}: write it as {form}")
     return {key: value for key, _, value in (text.partition("=") for text in texts)}

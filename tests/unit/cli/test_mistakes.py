@@ -1,0 +1,123 @@
+"""Mistakes that newcomers make, each answered by one line that names the thing and what to do."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import lancepart as lp
+from lancepart.cli.app import app
+
+SCHEMA = "id int64, country string"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table, a plain Lance table, a file and a warehouse."""
+    found = tmp_path_factory.mktemp("mistakes")
+    schema = pa.schema([("id", pa.int64()), ("country", pa.string()), ("v", pa.list_(pa.float32(), 2))])
+    table = lp.create_table(found / "t", schema, ["country"])
+    table.append([{"id": n, "country": "US", "v": [n, 0]} for n in range(5)])
+    lance.write_dataset(pa.table({"id": [1]}), str(found / "plain.lance"))
+    (found / "file.txt").write_text("hello")
+    (found / "rows.csv").write_text("id,country,extra\n1,US,x\n")
+    (found / "good.csv").write_text("id,country\n1,US\n")
+    (found / "words.csv").write_text("id,country\nseven,US\n")
+    (found / "empty.csv").write_text("")
+    (found / "bad.parquet").write_bytes(b"PAR1 not really")
+    (found / "rows.jsonl").write_text("{not json}\n")
+    lp.connect(found / "w").create_namespace("db")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "words"),
+    [
+        # where the table is
+        ("info nowhere", 3, ["nowhere", "no such directory", "create_table"]),
+        ("info file.txt", 1, ["file.txt", "directory"]),
+        ("info plain.lance", 1, ["plain.lance", "plain Lance table", "lance.dataset"]),
+        ("info w:db.nothing", 3, ["nothing"]),
+        ("info w:nope.events", 3, ["nope"]),
+        ("info :events", 1, ["warehouse:namespace.table"]),
+        ("info w:db..events", 1, ["empty name"]),
+        ("info w:`db.events", 1, ["back-tick"]),
+        ("info ''", 1, ["root is empty"]),
+        ("info memory://t", 1, ["memory://", "temporary directory"]),
+        ("info ftp://host/t", 1, ["ftp"]),
+        ("info t --version 99999", 3, ["99999", "snapshot"]),
+        ("info t --version never", 3, ["never", "tag"]),
+        ("info t --version 1999-01-01", 3, ["1999", "snapshot"]),
+        ("info t --storage region", 1, ["region", "key=value"]),
+        # columns and filters
+        ("head t -c countri", 1, ["countri", "did you mean 'country'"]),
+        ("head t -w \"countri = 'US'\"", 1, ["countri"]),
+        ("head t -w \"country = = 'US'\"", 1, ["country = = 'US'"]),
+        ("head t -w \"id = 'seven'\"", 1, ["seven"]),
+        ("head t -w \"sqrt(id)\"", 1, ["sqrt(id)"]),
+        ("head t -c id -c id", 1, ["twice"]),
+        ("head t -n -1", 2, ["--limit"]),
+        ("sql \"SELECT * FROM events\" e=t", 1, ["events"]),
+        ("sql \"SELEC * FROM e\" e=t", 1, ["SELEC"]),
+        ("sql \"DROP TABLE e\" e=t", 1, []),
+        ("search t '[1, 2, 3]'", 1, ["3", "2"]),
+        ("search t '[1, two]'", 1, ["JSON list"]),
+        ("search t '[1, 2]' --on id", 1, ["id"]),
+        ("join t t --on id", 1, ["partition"]),
+        ("join t t --on idd", 1, ["idd"]),
+        ("join t t --on country --how sideways", 1, ["sideways"]),
+        # making and loading
+        (f"create t --schema '{SCHEMA}' --by country", 1, ["already"]),
+        (f"create n --schema '{SCHEMA}' --by countri", 1, ["countri"]),
+        (f"create n --schema '{SCHEMA}' --by 'bucket(id)'", 1, ["bucket"]),
+        (f"create n --schema '{SCHEMA}' --by 'year(country)'", 1, ["year"]),
+        (f"create n --schema '{SCHEMA}' --by id --layout tree", 1, ["tree", "hive"]),
+        ("create n --schema 'id int65' --by id", 1, ["int65"]),
+        ("create n --by id", 1, ["--schema", "--like"]),
+        ("load t rows.csv", 1, ["extra"]),
+        ("load t words.csv", 1, ["seven", "words.csv", "correct the file"]),
+        ("load t empty.csv", 1, ["empty.csv"]),
+        ("load t bad.parquet", 1, ["bad.parquet"]),
+        ("load t missing.csv", 1, ["missing.csv", "no file"]),
+        ("load t file.txt", 1, ["file.txt", "--format"]),
+        ("load t rows.jsonl", 1, ["rows.jsonl"]),
+        ("upsert t good.csv --on idd", 1, ["idd"]),
+        ("upsert t rows.jsonl --on id", 1, ["rows.jsonl"]),
+        # changing and upkeep
+        ("delete t 'id = 1'", 1, ["--yes"]),
+        ("delete t '' --yes", 1, ["'true'"]),
+        ("columns t --add country", 1, ["country", "type"]),
+        ("columns t --add 'country string'", 1, ["country"]),
+        ("columns t --rename country", 1, ["old=new", "country"]),
+        ("columns t --widen 'id int8'", 1, ["id"]),
+        ("evolve t 'buckett(id, 4)'", 1, ["buckett"]),
+        ("rollback t 99999 --yes", 3, ["99999"]),
+        ("tag t x --version 99999", 3, ["99999"]),
+        ("tag t nothing --delete", 3, ["nothing"]),
+        ("expire t --older-than yesterday --yes", 1, ["yesterday", "7d"]),
+        ("index t id TREE", 1, ["TREE", "BTREE"]),
+        ("index t v BTREE", 1, ["BTREE"]),
+        ("index t idd", 1, ["idd"]),
+        ("ns create w:db", 1, ["db", "already"]),
+        ("ns drop w:nothing --yes", 3, ["nothing"]),
+        ("ns list nowhere:ns", 3, ["ns"]),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_answered(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, line: str, code: int, words: list[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    version = lp.open_table("t").version
+    done = CliRunner().invoke(app, shlex.split(line))
+
+    assert done.exit_code == code, done.output
+    assert code == 2 or (done.stderr.startswith("Error: ") and len(done.stderr.splitlines()) == 1)
+    assert not [word for word in words if word not in done.stderr], done.stderr
+    assert "--debug shows where" not in done.stderr
+    assert len(done.stderr) < 1500
+    assert (lp.open_table("t").version, (folder / "n").exists()) == (version, False)

@@ -25,8 +25,8 @@ from lancepart.errors import (
 from lancepart.format.names import IDENTITY, OWN_ROOT
 from lancepart.queries.warehouse import Warehouse
 from lancepart.storage.manifest_rows import Change, Update, dump_metadata
+from tests.unit.queries.test_warehouse import make
 from tests.unit.spark.test_garbage import aged, swept
-from tests.unit.spark.test_warehouse import make
 
 PLACES = [
     "",

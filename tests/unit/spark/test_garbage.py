@@ -26,7 +26,7 @@ from lancepart.storage.manifest import Manifest
 from tests.concurrency.test_lost_answers import chosen
 from tests.support import proxy, s3
 from tests.support.catalogs import Place
-from tests.unit.spark.test_warehouse import make
+from tests.unit.queries.test_warehouse import make
 
 DAY = 86_400
 SCHEMA = {"type": "struct", "fields": [{"name": "k", "type": "string", "nullable": True, "metadata": {}}]}

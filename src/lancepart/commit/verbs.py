@@ -27,6 +27,7 @@ from lancepart.model.parse import parse
 from lancepart.model.predicate import Predicate
 from lancepart.model.suggest import near
 from lancepart.read import leaf as reading
+from lancepart.read.key_lookup import narrowed
 from lancepart.read.leaf import ADDRESS
 from lancepart.write.conform import batches, fit, refuse_nulls
 from lancepart.write.route import PartitionRows, in_partitions, route
@@ -143,7 +144,7 @@ def update(transaction: Transaction, values: Mapping[str, str], where: str | Non
     predicate = filter_of(transaction, where)
     planned = transaction.plan(predicate)
     doomed, changed = [], []
-    for item in planned.leaves:
+    for item in holding(transaction, planned.leaves, predicate):
         found = list(reading.with_addresses(transaction.task(item, predicate, metadata.schema.names)))
         if found:
             table = pa.Table.from_batches(found)
@@ -223,10 +224,15 @@ def find_keys(transaction: Transaction, keys: pa.Table, *, keep: Sequence[str] =
     on = keys.schema.names
     index = KeyIndex.of(keys)
     transaction.fenced = transaction.fenced or not key_decides_partition(transaction, on)
-    planned = transaction.plan(upserts.key_filter(keys, on), binding=transaction.older_specs)
-    return index, upserts.find(
-        planned.leaves, lambda item, columns: transaction.task(item, None, columns), index, on, keep
-    )
+    wanted = upserts.key_filter(keys, on)
+    planned = transaction.plan(wanted, binding=transaction.older_specs)
+    leaves = holding(transaction, planned.leaves, wanted)
+    return index, upserts.find(leaves, lambda item, columns: transaction.task(item, None, columns), index, on, keep)
+
+
+def holding(transaction: Transaction, leaves: Sequence[Leaf], predicate: Predicate | None) -> Sequence[Leaf]:
+    """The leaves that may hold a row that a filter matches, by the table-wide look-ups of keys."""
+    return narrowed(transaction.manifest.root, transaction.snapshot, transaction.metadata, leaves, predicate)
 
 
 def remove(transaction: Transaction, matches: Matches) -> list[LeafChanges]:

@@ -59,11 +59,15 @@ def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, wh
     The version's prefix is kept out of the filter, so that an index on a partition column can answer it. ``whole``
     rows are what a commit needs: the snapshot remembers them until then.
     """
+    if not whole and _is_asked_often(snapshot, spec):
+        return snapshot.derived(("leaves", spec.id), lambda: _queried(snapshot, spec, None, whole=False))
+    return _queried(snapshot, spec, where, whole=whole)
+
+
+def _queried(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool) -> pa.Table:
     columns = ["object_id", "location", "metadata", *map(partition_column, (f.field_id for f in spec.fields))]
     known = snapshot.schema.names if snapshot.schema is not None else ()
     columns += [field.name for field in (READ_VERSION, READ_BRANCH, READ_TAG) if field.name in known]
-    if where is not None and not whole and _is_asked_often(snapshot, spec):
-        return snapshot.derived(("leaves", spec.id), lambda: candidates(snapshot, spec, None))
     test = f"object_type = '{TABLE}'" if where is None else f"({where}) AND object_type = '{TABLE}'"
     found = snapshot.scan(test, columns=None if whole else columns)
     assert found is not None

@@ -6,17 +6,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+
 from lancepart.commit import verbs
 from lancepart.commit.transaction import Transaction
 from lancepart.errors import InvalidInputError, TableIndexNotFoundError
-from lancepart.layout.declared_indices import AUTO, LEAF, TABLE, Index, declared, kind_of
+from lancepart.layout.declared_indices import AUTO, BOTH, LEAF, TABLE, Index, declared, kind_of
 from lancepart.layout.leaves import Leaf
-from lancepart.maintain import indices, leaf_tasks
+from lancepart.maintain import indices, leaf_tasks, table_index
 from lancepart.maintain.leaf_maintenance import MaintenanceResult, new_versions, strong
 from lancepart.maintain.leaf_tasks import Indexing, Place
 from lancepart.model.aliases import Value
 from lancepart.model.schema import field_id
 from lancepart.model.suggest import near
+from lancepart.model.values import logical_type
+from lancepart.read.search_vectors import UNION_BYTES
 from lancepart.storage.manifest import Manifest
 
 SCOPES = (AUTO, LEAF, TABLE)
@@ -38,6 +42,8 @@ def create_index(
     opening = strong(manifest, "index")
     index = _checked(opening, column, kind, scope, where, name, params)
     done = _on_leaves(opening, index, leaf_tasks.build_index, spark=spark, progress=progress)
+    if index.scope != LEAF:
+        index = table_index.built(strong(manifest, "index"), index)
     indices.remember(manifest, index)
     return done
 
@@ -64,8 +70,24 @@ def _checked(
     )
     indices.check(index, field.type)
     leaves = leaves_of(opening, index)
-    _refuse_too_few(index, leaves, given=kind is not None)
-    return replace(index, scope=LEAF if scope == AUTO else scope)
+    if scope == TABLE:
+        table_index.check(index)
+        if where is not None:
+            raise InvalidInputError("an index over the whole table takes no where: use scope='leaf'")
+        return replace(index, scope=TABLE)
+    wide = scope == AUTO and where is None and _is_worth_whole(index, leaves, field.type)
+    if not wide:
+        _refuse_too_few(index, leaves, given=kind is not None)
+    return replace(index, scope=BOTH if wide else LEAF)
+
+
+def _is_worth_whole(index: Index, leaves: tuple[Leaf, ...], data_type: pa.DataType) -> bool:
+    """Whether leaves together hold more vectors than a search keeps in memory, so that an index over all pays."""
+    if not index.is_vector or len(leaves) < 2:
+        return False
+    kind = logical_type(data_type)
+    width = kind.list_size * kind.value_type.bit_width // 8
+    return bool(sum(leaf.stats.rows for leaf in leaves if leaf.stats is not None) * width > UNION_BYTES)
 
 
 def _refuse_too_few(index: Index, leaves: tuple[Leaf, ...], *, given: bool) -> None:
@@ -103,6 +125,11 @@ def optimize_indices(manifest: Manifest, *, spark: Any = None, progress: bool = 
     for index in declared(manifest.snapshot()):
         opening = strong(manifest, "optimize_indices")
         found = _on_leaves(opening, index, leaf_tasks.optimize_index, spark=spark, progress=progress)
+        if index.scope != LEAF:
+            newer = table_index.optimized(strong(manifest, "optimize_indices"), index)
+            if newer != index:
+                indices.remember(manifest, newer)
+                found = replace(found, changed=found.changed + 1)
         done = replace(
             done,
             changed=done.changed + found.changed,

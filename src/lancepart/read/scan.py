@@ -26,6 +26,7 @@ from lancepart.plan.planner import Plan
 from lancepart.read import leaf, row_ids
 from lancepart.read.elsewhere import spark_tasks
 from lancepart.read.in_order import THREADS, Read, in_order
+from lancepart.read.key_lookup import narrowed
 from lancepart.read.leaf import LeafTask
 from lancepart.read.memory import default_memory
 from lancepart.read.ordered import Order, ordered, parse_order
@@ -192,7 +193,8 @@ class Scan(Result):
 
     def tasks(self) -> list[LeafTask]:
         """What is to be read, a leaf each."""
-        return [self.task_of(item) for item in self._plan.leaves]
+        leaves = narrowed(self.root, self.snapshot, self.metadata, self._plan.leaves, self.predicate)
+        return [self.task_of(item) for item in leaves]
 
     def task_of(self, item: Leaf) -> LeafTask:
         """What is to be read of one leaf."""

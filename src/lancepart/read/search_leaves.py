@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lancepart.layout.columns import to_table_columns
+from lancepart.layout.declared_indices import declared
 from lancepart.layout.leaves import Leaf
 from lancepart.model.aliases import JsonObject
 from lancepart.model.nested import path_of, project
@@ -72,8 +73,9 @@ class SearchLeaves:
 
     def union(self) -> SearchUnion | None:
         """All leaves as one dataset; None if they can't be."""
-        if self._union is None and len(self.leaves) > 1:
-            self._union = union_of(self.scan.root, self.scan.metadata, self.leaves, kept_open)
+        if self._union is None:
+            scan = self.scan
+            self._union = union_of(scan.root, scan.metadata, self.leaves, kept_open, declared(scan.snapshot))
         return self._union
 
     def restriction(self, opened: OpenLeaf) -> JsonObject:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from lancepart.errors import UnsupportedOperationError
 from lancepart.layout.columns import to_table_columns
+from lancepart.layout.declared_indices import Index
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import TableMetadata
@@ -18,10 +19,12 @@ from lancepart.model.schema import field_id
 from lancepart.read import union
 from lancepart.read.lance_pushdown import asked_of_lance, shallow
 from lancepart.read.leaf import LeafTask
+from lancepart.storage import leaf_data, table_index
 from lancepart.storage.cache import cache
 from lancepart.storage.root import Root
+from lancepart.storage.table_index import Segment
 
-_FRAGMENT_BYTES = 2 << 10
+_FRAGMENT_BYTES, _KEY_BYTES = 2 << 10, 512
 _OFFSETS = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
 
@@ -83,19 +86,84 @@ def _combined(places: Any, numbers: Any) -> Any:
 
 
 def union_of(
-    root: Root, metadata: TableMetadata, leaves: Sequence[Leaf], opener: Callable[[LeafTask], Any]
+    root: Root,
+    metadata: TableMetadata,
+    leaves: Sequence[Leaf],
+    opener: Callable[[LeafTask], Any],
+    indices: Sequence[Index] = (),
 ) -> SearchUnion | None:
-    """Leaves at their versions as one dataset; None where one can't be: then each is searched on its own."""
+    """Leaves at their versions as one dataset with table-wide indices.
+
+    None where one can't be: then each leaf is searched on its own.
+    """
     if any(leaf.read_version is None for leaf in leaves):
         return None
     versions = tuple((leaf.location, leaf.read_version) for leaf in leaves)
-    key = ("union", root.uri, tuple(sorted(root.storage_options.items())), str(metadata.schema), versions)
+    parts = tuple((index.name, index.column, index.segments) for index in _table_wide(indices))
+    key = ("union", root.uri, tuple(sorted(root.storage_options.items())), str(metadata.schema), versions, parts)
 
     def make() -> SearchUnion | None:
         try:
-            made = union.of_leaves(root, metadata, leaves, opener=opener)
+            return _made(root, metadata, leaves, opener, indices)
         except UnsupportedOperationError:
             return None
-        return SearchUnion.of(made, metadata, leaves)
 
     return cache.get(key, make, lambda made: 0 if made is None else _FRAGMENT_BYTES * (1 + len(made.numbers)))
+
+
+def _made(
+    root: Root,
+    metadata: TableMetadata,
+    leaves: Sequence[Leaf],
+    opener: Callable[[LeafTask], Any],
+    indices: Sequence[Index],
+) -> SearchUnion:
+    parts = [(index, part) for index in _table_wide(indices) for part in _parts(root, index)]
+    known = _numbering(parts)
+    places = [root.uri_of(table_index.place_of(part.name)) for _, part in parts]
+    made = union.of_leaves(root, metadata, leaves, opener=opener, known=known, others=places)
+    ids = {
+        field_id(field): shape[1]
+        for field, shape in zip(metadata.schema, leaf_data.shape_of(made.dataset).ids, strict=True)
+    }
+    found = [
+        (index.name, ids[index.column], part, made.bases[place])
+        for (index, part), place in zip(parts, places, strict=True)
+        if index.column in ids and part.fragments.items() <= known.items()
+    ]
+    if found:
+        made = replace(made, dataset=table_index.attached(root, made.dataset, found))
+    return SearchUnion.of(made, metadata, leaves)
+
+
+def _table_wide(indices: Sequence[Index]) -> list[Index]:
+    return [index for index in indices if index.segments and index.is_vector]
+
+
+def _parts(root: Root, index: Index) -> list[Segment]:
+    found = [
+        cache.get(("segment", root.uri, name), lambda name=name: table_index.read(root, name), _part_size)  # type: ignore[misc]
+        for name in index.segments
+    ]
+    return [part for part in found if part is not None]
+
+
+def _part_size(part: Segment | None) -> int:
+    return 256 if part is None else _KEY_BYTES * (1 + len(part.fragments))
+
+
+def numbering(root: Root, indices: Sequence[Index]) -> dict[str, int]:
+    """The numbers that table-wide indices know fragments by."""
+    return _numbering([(index, part) for index in _table_wide(indices) for part in _parts(root, index)])
+
+
+def _numbering(parts: Sequence[tuple[Index, Segment]]) -> dict[str, int]:
+    """One number a fragment and one fragment a number: of parts that were built at the same time the first counts."""
+    known: dict[str, int] = {}
+    for _, part in parts:
+        taken = set(known.values())
+        if all(known.get(key, number) == number for key, number in part.fragments.items()) and not any(
+            number in taken for key, number in part.fragments.items() if key not in known
+        ):
+            known |= part.fragments
+    return known

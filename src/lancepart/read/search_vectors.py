@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lancepart.layout.columns import stores
+from lancepart.layout.declared_indices import declared
 from lancepart.model.aliases import JsonObject
 from lancepart.model.schema import field_id
 from lancepart.model.values import logical_type
@@ -27,7 +28,7 @@ from lancepart.storage.translate import storage_errors
 REFINED = 10
 """How many times more rows than wanted are ranked anew by their true distances where an index only estimates them."""
 
-_LEAF_BYTES, _UNION_BYTES = 16 << 20, 64 << 20
+LEAF_BYTES, UNION_BYTES = 16 << 20, 64 << 20
 """Up to so many bytes of vectors are searched in memory, which took less time than an index where it was measured."""
 
 _INDEX_BYTES = 2 << 20
@@ -63,12 +64,33 @@ class VectorSearch:
     def _groups(self) -> tuple[list[int], list[int]]:
         """The leaves that are searched one by one, and those that are searched together."""
         places = list(self.leaves.places)
-        if len(places) < 2 or self.options.fast_search or any(leaf.read_version is None for leaf in self.leaves.leaves):
+        if any(leaf.read_version is None for leaf in self.leaves.leaves):
             return places, []
-        if self.options.exact or self._fits_memory(places, _UNION_BYTES):
+        if self._is_table_wide(places):
+            return [], places
+        if len(places) < 2 or self.options.fast_search:
+            return places, []
+        if self.options.exact or self._fits_memory(places, UNION_BYTES):
             return [], places
         alone = [at for at, used in zip(places, self.leaves.over(places, self._index_worth), strict=True) if used]
         return alone, [at for at in places if at not in set(alone)]
+
+    def _is_table_wide(self, places: Sequence[int]) -> bool:
+        """Whether a table-wide index serves: for one leaf only if it has none of its own and is large."""
+        indexed = [index for index in declared(self.leaves.scan.snapshot) if index.segments and index.is_vector]
+        if self.options.exact or all(index.column != self.number for index in indexed):
+            return False
+        most = LEAF_BYTES if len(places) == 1 else UNION_BYTES
+        if not places or self._fits_memory(places, most) or (len(places) == 1 and self._index_worth(places[0])):
+            return False
+        made = self.leaves.union()
+        return made is not None and self._union_index(made) is not None
+
+    def _union_index(self, made: SearchUnion) -> IndexUse | None:
+        name = made.matching.names[self.number]
+        key = ("index", id(made), name, self.metric)
+        found, _ = cache.get(key, lambda: (_index_on(made.handle, name, self.metric), made), lambda _: 256)
+        return found
 
     def _index_worth(self, at: int) -> bool:
         """Whether a leaf is large and has an index."""
@@ -109,7 +131,7 @@ class VectorSearch:
     def _together(self, places: list[int]) -> list[Hits]:
         """Search leaves as one dataset; one by one if they can't be."""
         leaves = self.leaves
-        if len(places) == 1:
+        if len(places) == 1 and len(leaves.leaves) > 1:
             return [self._leaf(places[0])]
         if len(places) < len(leaves.leaves):
             scan = replace(
@@ -128,7 +150,7 @@ class VectorSearch:
 
     def _in_union(self, made: SearchUnion) -> tuple[Any, Any, Any]:
         name = made.matching.names[self.number]
-        if self._fits_memory(self.leaves.places, _UNION_BYTES):
+        if self._fits_memory(self.leaves.places, UNION_BYTES):
             key = ("vectors", id(made), name)
             block = cache.get(key, lambda: _read_block(made.handle, name, made), _block_size)
             if block[0] is not None:
@@ -136,7 +158,16 @@ class VectorSearch:
                     self.query.vectors, self.options.wanted, self.metric, self.options.distance_range
                 )
         restricted = self.leaves.union_restriction(made) if self.options.prefilter else {}
-        return storage.nearest(made.handle, name, self._vectors, use_index=False, **self._asked, **restricted)
+        index = None if self.options.exact else self._union_index(made)
+        return storage.nearest(
+            made.handle,
+            name,
+            self._vectors,
+            fast=self.options.fast_search,
+            **self._asked,
+            **restricted,
+            **(_index_options(self.options, index) if index is not None else {"use_index": False}),
+        )
 
     def _leaf(self, at: int) -> Hits:
         """Search one leaf: in memory, or by its index and row by row what that does not cover."""
@@ -163,7 +194,7 @@ class VectorSearch:
 
     def _in_memory(self, at: int, opened: OpenLeaf, name: str) -> Hits | None:
         key = leaf_key(self.leaves.scan.task_of(self.leaves.leaves[at]))
-        if key is None or not self._fits_memory([at], _LEAF_BYTES):
+        if key is None or not self._fits_memory([at], LEAF_BYTES):
             return None
         block, _ = cache.get(("vectors", *key, name), lambda: _read_block(opened.handle, name), _block_size)
         if block is None:
@@ -183,6 +214,22 @@ class VectorSearch:
         numbers, places, distances = storage.nearest(held, "v", self._vectors, use_index=False, **self._asked)
         return Hits.of(at, rows.column(ADDRESS).to_numpy()[places.astype(np.int64)], distances, numbers)
 
+    def together(self) -> str | None:
+        """How all leaves are searched at once, in words; None if each has a way of its own."""
+        alone, places = self._groups()
+        if alone or not places:
+            return None
+        if self._fits_memory(places, UNION_BYTES if len(places) > 1 else LEAF_BYTES):
+            return "in memory"
+        made = self.leaves.union()
+        used = None if made is None or self.options.exact else self._union_index(made)
+        return "flat" if used is None else f"table-wide index {used.name!r} ({used.kind})"
+
+    def size(self, at: int, way: str) -> str:
+        """How one leaf of those that are searched together is searched, in words."""
+        stats = self.leaves.leaves[at].stats
+        return way if stats is None else f"{way}, {stats.rows} rows"
+
     def way(self, at: int) -> str:
         """How one leaf is searched, in words."""
         opened = self.leaves.opened(at)
@@ -190,7 +237,7 @@ class VectorSearch:
         if opened is None or name is None:
             return "skipped, it has no such vectors"
         rows = int(opened.handle.count_rows())
-        if self._fits_memory([at], _LEAF_BYTES):
+        if self._fits_memory([at], LEAF_BYTES):
             return f"in memory, {rows} rows"
         used = None if self.options.exact else index_on(opened, name, self.metric)
         if used is None:

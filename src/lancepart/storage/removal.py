@@ -10,6 +10,7 @@ from lancepart.storage.files import Files
 from lancepart.storage.manifest import NAME, Manifest
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
+from lancepart.storage.table_index import DIRECTORY as TABLE_INDICES
 
 LEAF_DIRECTORY = re.compile(r"^[0-9a-f]{8}_v\d+\$.*\$dataset$")
 
@@ -92,6 +93,8 @@ def is_of_root(path: str) -> bool:
     parts = path.split("/")
     if path == FATE:
         return True
+    if parts[0] == TABLE_INDICES:
+        return len(parts) > 3 and parts[2] in _OF_LANCE
     if len(parts) < 3 or parts[1] not in _OF_LANCE:
         return False
     return parts[0] in (NAME, UNION_DIRECTORY) or LEAF_DIRECTORY.match(parts[0]) is not None

@@ -1,0 +1,132 @@
+"""Table-wide indices: over all leaves as one dataset, or a look-up of the leaves that hold a key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+
+from lancepart.commit.transaction import Transaction
+from lancepart.errors import InvalidInputError
+from lancepart.layout.declared_indices import Index, declared
+from lancepart.layout.leaves import Leaf
+from lancepart.maintain import indices
+from lancepart.model.schema import field_id
+from lancepart.read import leaf as reading
+from lancepart.read import union
+from lancepart.read.leaf import LeafTask
+from lancepart.read.search_union import numbering
+from lancepart.storage import table_index
+from lancepart.storage.table_index import KEY, LEAF, Segment
+
+MOST_SEGMENTS = 4
+LOOKUPS = ("BTREE",)
+
+
+def check(index: Index) -> None:
+    """Refuse a kind that can't be over a whole table."""
+    if not index.is_vector and index.kind not in LOOKUPS:
+        raise InvalidInputError(
+            f"{index.kind} can't be over the whole table: vectors (IVF_…) and single values ({', '.join(LOOKUPS)}) can"
+        )
+
+
+def built(opening: Transaction, index: Index) -> Index:
+    """An index with one part over all rows of its leaves."""
+    return _extended(opening, index, ())
+
+
+def optimized(opening: Transaction, index: Index) -> Index:
+    """An index that covers rows that came since; in one part if they are many, or there are several already."""
+    segments = _segments(opening, index)
+    lost = len(segments) < len(index.segments)
+    if lost or not segments or len(segments) >= MOST_SEGMENTS:
+        fresh = _extended(opening, index, ())
+        return fresh if lost or fresh.segments else index
+    return _extended(opening, index, segments)
+
+
+def _segments(opening: Transaction, index: Index) -> tuple[Segment, ...]:
+    found = (table_index.read(opening.manifest.root, name) for name in index.segments)
+    return tuple(each for each in found if each is not None)
+
+
+def _leaves(opening: Transaction) -> list[Leaf]:
+    found = opening.plan(None).leaves
+    return [leaf for leaf in found if leaf.read_version is not None and (leaf.stats is None or leaf.stats.rows)]
+
+
+def _extended(opening: Transaction, index: Index, before: Sequence[Segment]) -> Index:
+    made = _over_union(opening, index, before) if index.is_vector else _lookup(opening, index, before)
+    kept = tuple(each.name for each in before)
+    return replace(index, segments=kept if made is None else (*kept, made))
+
+
+def _over_union(opening: Transaction, index: Index, before: Sequence[Segment]) -> str | None:
+    """Index the fragments that no part covers yet; the name of the new part, None if these are too few."""
+    root, metadata, leaves, name = opening.manifest.root, opening.metadata, _leaves(opening), uuid4().hex
+    covered = {key for segment in before for key in segment.fragments}
+    if before and not _has_new(opening, leaves, covered):
+        return None
+    known = numbering(root, declared(opening.snapshot))
+    whole = union.of_leaves(root, metadata, leaves, uri=root.uri_of(table_index.place_of(name)), known=known)
+    fresh = {key: number for key, number in whole.keys.items() if key not in covered}
+    rows = _rows(whole, fresh)
+    params = indices.fitted(index, rows)
+    if params is None or not fresh:
+        return None
+    column = _physical(whole, opening, index)
+    made = table_index.build(whole.dataset, column, index.kind, sorted(fresh.values()), params)
+    table_index.write(root, name, made, fresh)
+    return name
+
+
+def _has_new(opening: Transaction, leaves: Sequence[Leaf], covered: set[str]) -> bool:
+    """Whether a leaf has a fragment that no part covers."""
+
+    def lacks(leaf: Leaf) -> bool:
+        handle = reading.open_leaf(_task(opening, leaf))
+        return any(union.fragment_key(leaf.location, item.metadata) not in covered for item in handle.get_fragments())
+
+    return any(union.over(leaves, lacks))
+
+
+def _rows(whole: union.Union, fresh: Mapping[str, int]) -> int:
+    numbers = set(fresh.values())
+    return sum(item.count_rows() for item in whole.dataset.get_fragments() if item.fragment_id in numbers)
+
+
+def _physical(whole: union.Union, opening: Transaction, index: Index) -> str:
+    names = {
+        field_id(field): name for field, name in zip(opening.metadata.schema, whole.dataset.schema.names, strict=True)
+    }
+    return str(names[index.column])
+
+
+def _task(opening: Transaction, leaf: Leaf, columns: tuple[str, ...] = ()) -> LeafTask:
+    return LeafTask(root=opening.manifest.root, metadata=opening.metadata, leaf=leaf, columns=columns, predicate=None)
+
+
+def _lookup(opening: Transaction, index: Index, before: Sequence[Segment]) -> str | None:
+    """Write the keys of leaves that no part has at their version."""
+    covered = {each for segment in before for each in segment.leaves}
+    leaves = [leaf for leaf in _leaves(opening) if (leaf.location, leaf.read_version) not in covered]
+    if not leaves:
+        return None
+    column = opening.metadata.columns[index.column].name
+    name = uuid4().hex
+    parts = union.over(list(enumerate(leaves)), lambda item: _keys(opening, column, *item))
+    versions = [(leaf.location, leaf.read_version or 0) for leaf in leaves]
+    table_index.write_lookup(opening.manifest.root, name, pa.concat_tables(parts), versions)
+    return name
+
+
+def _keys(opening: Transaction, column: str, number: int, leaf: Leaf) -> pa.Table:
+    """The distinct keys of a leaf."""
+    kind = opening.metadata.plain_schema.field(column).type
+    found = list(reading.read(_task(opening, leaf, (column,))))
+    values = pa.chunked_array([batch.column(0) for batch in found], kind).unique()
+    return pa.table({KEY: values, LEAF: pa.array(np.full(len(values), number, dtype=np.int32))})

@@ -1,0 +1,127 @@
+"""Parts of table-wide indices: Lance's index files in directories of their own, and which fragments they cover."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+from lance.bitmap import Bitmap
+from lance.dataset import Index, IndexFile
+
+from lancepart.model.aliases import JsonMapping
+from lancepart.storage.files import Files
+from lancepart.storage.root import Root
+from lancepart.storage.translate import storage_errors
+
+DIRECTORY = "table_indices"
+_FACTS = "_refs/segment.json"
+_TEXT_KIND = "INVERTED"
+KEY, LEAF = "key", "leaf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """A part of an index over a union of leaves; ``fragments`` are the union's numbers of those that it covers.
+
+    A look-up of keys has no index of Lance's own over leaves: ``leaves`` are the versions whose keys it holds.
+    """
+
+    name: str
+    facts: Mapping[str, Any]
+    fragments: Mapping[str, int]
+    leaves: tuple[tuple[str, int], ...] = ()
+
+
+def place_of(name: str) -> str:
+    """Where the files of a part are, from the root on."""
+    return f"{DIRECTORY}/{name}"
+
+
+def build(handle: lance.LanceDataset, column: str, kind: str, numbers: Sequence[int], params: JsonMapping) -> Any:
+    """Build an index over some fragments of a union on disk, without making it part of the union."""
+    built = handle.create_index_uncommitted(
+        column, kind, name="table_index", replace=True, fragment_ids=list(numbers), **params
+    )
+    return handle.merge_existing_index_segments([built]) if kind == _TEXT_KIND else built
+
+
+def write(root: Root, name: str, built: Any, fragments: Mapping[str, int]) -> None:
+    """Write down what a part is, so that any reader can use it."""
+    type_url, value = built.index_details or ("", b"")
+    facts = {
+        "uuid": str(built.uuid),
+        "index_version": int(built.index_version),
+        "details": [type_url, base64.b64encode(value).decode()],
+        "files": [[file.path, int(file.size_bytes)] for file in built.files or ()],
+    }
+    told = {"facts": facts, "fragments": dict(fragments)}
+    Files(root).put(f"{place_of(name)}/{_FACTS}", json.dumps(told).encode())
+
+
+def read(root: Root, name: str) -> Segment | None:
+    """A part of an index; None if it is gone."""
+    try:
+        told = json.loads(Files(root).read(f"{place_of(name)}/{_FACTS}"))
+    except FileNotFoundError:
+        return None
+    leaves = tuple((str(location), int(version)) for location, version in told.get("leaves", ()))
+    return Segment(name=name, facts=told.get("facts", {}), fragments=told.get("fragments", {}), leaves=leaves)
+
+
+def attached(
+    root: Root, handle: lance.LanceDataset, found: Sequence[tuple[str, int, Segment, int]]
+) -> lance.LanceDataset:
+    """A union with parts of indices: each with its index's name, the column's id, and the number of its directory."""
+    entries = [_entry(handle, name, column, segment, base) for name, column, segment, base in found]
+    with storage_errors("use table-wide indices", root):
+        return lance.LanceDataset.commit(
+            handle,
+            lance.LanceOperation.CreateIndex(entries, []),
+            read_version=handle.version,
+            storage_options=dict(root.storage_options) or None,
+            max_retries=0,
+        )
+
+
+def _entry(handle: lance.LanceDataset, name: str, column: int, segment: Segment, base: int) -> Index:
+    type_url, value = segment.facts["details"]
+    return Index(
+        uuid=segment.facts["uuid"],
+        name=name,
+        fields=[column],
+        dataset_version=int(handle.version),
+        fragment_ids=Bitmap(segment.fragments.values()),
+        index_version=segment.facts["index_version"],
+        base_id=base,
+        files=[IndexFile(path, size) for path, size in segment.facts["files"]],
+        index_details=(type_url, base64.b64decode(value)),
+    )
+
+
+def write_lookup(root: Root, name: str, keys: pa.Table, leaves: Sequence[tuple[str, int]]) -> None:
+    """Write a look-up of keys: a small table of keys and of the leaves that hold them, sorted and indexed."""
+    with storage_errors("write a look-up of keys", root):
+        ordered = keys.sort_by([(KEY, "ascending")])
+        options = dict(root.storage_options) or None
+        made = lance.write_dataset(ordered, root.uri_of(place_of(name)), mode="create", storage_options=options)
+        made.create_scalar_index(KEY, "BTREE")
+    told = {"leaves": [list(each) for each in leaves]}
+    Files(root).put(f"{place_of(name)}/{_FACTS}", json.dumps(told).encode())
+
+
+def open_lookup(root: Root, name: str, *, session: Any = None) -> lance.LanceDataset:
+    """Open a look-up of keys."""
+    with storage_errors("open a look-up of keys", root):
+        options = dict(root.storage_options) or None
+        return lance.dataset(root.uri_of(place_of(name)), storage_options=options, session=session)
+
+
+def leaves_with(handle: lance.LanceDataset, where: str) -> Any:
+    """The numbers of the leaves that hold a key that a filter matches."""
+    return np.unique(handle.scanner(columns=[LEAF], filter=where).to_table().column(LEAF).to_numpy())

@@ -1,0 +1,122 @@
+"""Table-wide indices: nearest vectors over all leaves, and look-ups of the leaves that hold a key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lancepart as lp
+from lancepart.errors import InvalidInputError
+from lancepart.read import search_vectors
+from tests.support.search import distances
+
+WIDTH, TENANTS, ROWS = 8, 6, 6_000
+SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32()), ("v", pa.list_(pa.float32(), WIDTH))])
+
+
+def rows(start: int, count: int, tenants: int = TENANTS) -> pa.Table:
+    draw = np.random.default_rng(start)
+    centers = np.random.default_rng(1).normal(scale=4, size=(20, WIDTH))
+    vectors = (centers[draw.integers(0, 20, count)] + draw.normal(size=(count, WIDTH))).astype("f4")
+    values = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), WIDTH)
+    ids = pa.array(range(start, start + count))
+    return pa.table([ids, pa.array([n % tenants for n in range(count)], pa.int32()), values], schema=SCHEMA)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> lp.PartitionedTable:
+    made = lp.create_table(tmp_path / "t", SCHEMA, ["k"])
+    made.append(rows(0, ROWS))
+    return made
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no leaf be small enough to be searched in memory."""
+    monkeypatch.setattr(search_vectors, "UNION_BYTES", 0)
+    monkeypatch.setattr(search_vectors, "LEAF_BYTES", 0)
+
+
+def check(table: lp.PartitionedTable, where: str | None = None, at_least: float = 0.95) -> None:
+    """Compare with the true nearest rows of all that the table holds."""
+    held = table.scan(where).to_arrow()
+    vectors = np.stack(held.column("v").to_numpy(zero_copy_only=False))
+    ids = held.column("id").to_numpy()
+    shares = []
+    for query in vectors[:: max(1, len(vectors) // 20)]:
+        found = table.search(query, k=10, where=where, columns=["id"]).to_arrow()
+        away = distances(vectors, query)
+        np.testing.assert_allclose(found.column("_distance").to_numpy()[0], 0, atol=1e-5)
+        known = dict(zip(ids.tolist(), away, strict=True))
+        for number, distance in zip(*(found.column(name).to_pylist() for name in ("id", "_distance")), strict=True):
+            assert distance == pytest.approx(known[number], rel=1e-4, abs=1e-4)
+        shares.append(np.count_nonzero(found.column("_distance").to_numpy() <= np.sort(away)[9] + 1e-4) / 10)
+    assert np.mean(shares) >= at_least
+
+
+@pytest.mark.usefixtures("large")
+def test_one_index_serves_all_leaves_some_and_one_through_changes(table: lp.PartitionedTable) -> None:
+    table.maintenance.create_index("v", scope="table", progress=False)
+    assert "table-wide index 'v_idx'" in table.search([0.0] * WIDTH).explain()
+    for where in (None, "k < 3", "k = 2", "k = 2 AND id % 2 = 0"):
+        check(table, where)
+
+    table.append(rows(10_000, 60))
+    check(table)
+    table.delete("id % 7 = 3")
+    check(table)
+    table.maintenance.compact(progress=False)
+    check(table)
+    table.delete("k = 1")
+    table.rename_column("v", "w")
+    table.rename_column("w", "v")
+    check(table, "k <> 4")
+
+
+@pytest.mark.usefixtures("large")
+def test_new_rows_get_parts_and_fast_search_needs_them(table: lp.PartitionedTable) -> None:
+    table.maintenance.create_index("v", scope="table", num_partitions=8, progress=False)
+    table.append(rows(10_000, 600, tenants=8))
+    newest = rows(10_000, 600).column("v")[5].as_py()
+    assert table.search(newest, k=1).to_list()[0]["id"] == 10_005
+    assert table.search(newest, k=1, fast_search=True).to_list()[0]["id"] != 10_005
+
+    assert table.maintenance.optimize_indices(progress=False).changed == 1
+
+    assert table.search(newest, k=1, fast_search=True).to_list()[0]["id"] == 10_005
+    check(table)
+    assert table.maintenance.optimize_indices(progress=False).changed == 0
+
+
+def test_what_can_not_be_over_the_whole_table_is_refused(table: lp.PartitionedTable) -> None:
+    with pytest.raises(InvalidInputError, match="BITMAP can't be over the whole table"):
+        table.maintenance.create_index("id", "BITMAP", scope="table", progress=False)
+    with pytest.raises(InvalidInputError, match="takes no where"):
+        table.maintenance.create_index("id", scope="table", where="k = 1", progress=False)
+
+
+def test_a_look_up_tells_the_leaves_that_hold_a_key(table: lp.PartitionedTable) -> None:
+    table.maintenance.create_index("id", scope="table", progress=False)
+    assert [len(table.scan(f"id = {n}").tasks()) for n in (0, 17, 5_999, 6_000)] == [1, 1, 1, 0]
+    assert len(table.scan("id IN (0, 1, 2)").tasks()) == 3
+    assert len(table.scan("id = 0 OR k = 3").tasks()) == TENANTS
+    assert len(table.scan("id <> 0").tasks()) == TENANTS
+    assert table.scan("id = 17 AND k = 5").to_arrow().column("id").to_pylist() == [17]
+
+    table.append(rows(20_000, 2))
+    assert table.scan("id = 20001").count() == 1
+    assert table.scan("id = 17").count() == 1
+    table.upsert([{"id": 17, "k": 3, "v": [9.0] * WIDTH}], on=["id"])
+    table.delete("id = 18")
+    assert table.scan("id = 17").to_arrow().select(["k", "v"]).to_pylist() == [{"k": 3, "v": [9.0] * WIDTH}]
+    assert table.scan("id = 18").count() == 0
+
+    table.maintenance.optimize_indices(progress=False)
+
+    assert len(table.scan("id = 17").tasks()) == 1
+    assert table.scan("id = 17").count() == table.scan("id = 20001").count() == 1
+    table.widen_column("k", pa.int64())
+    assert table.scan("id = 17").count() == 1

@@ -9,7 +9,7 @@ import typer
 from lancepart.cli.command import DryRun, Root, command
 from lancepart.cli.output import rows_of, show_rows
 from lancepart.cli.schema_text import parse_column
-from lancepart.cli.shell import Answer, Shell, key_values
+from lancepart.cli.shell import Answer, Shell, committed, key_values
 from lancepart.errors import InvalidInputError
 
 
@@ -36,7 +36,7 @@ def delete(
     if dry_run or not count:
         return Answer(payload={**payload, "version": table.version})
     shell.confirm(f"this deletes {count:,} rows in at most {leaves:,} partitions")
-    return Answer(payload={**payload, "version": table.delete(where)})
+    return Answer(payload={**payload, **committed(table.delete(where))})
 
 
 def evolve(

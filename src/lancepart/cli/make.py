@@ -10,7 +10,7 @@ from lancepart.cli import files
 from lancepart.cli.command import Root, command
 from lancepart.cli.files import Source
 from lancepart.cli.schema_text import parse_columns
-from lancepart.cli.shell import Answer, Shell
+from lancepart.cli.shell import Answer, Shell, committed
 from lancepart.cli.target import Target
 from lancepart.errors import InvalidInputError, NamespaceNotFoundError, TableNotFoundError
 from lancepart.layout.metadata import STRONG, WEAK
@@ -76,13 +76,11 @@ def load(
     kind = files.format_of(names, format)
     table, made = _opened(shell, root, names, kind, by)
     rows = Source.of(names, kind, table.schema).reader(progress=not no_progress)
-    before = 0 if made else table.scan().count()
     write = table.append if mode == "append" else table.overwrite
     with files.read_errors():
         version = write(rows, idempotency_key=key)
-    after = table.scan().count()
-    summary = {"root": table.root, "version": version, "files": len(names), "rows_before": before, "rows": after}
-    return Answer(payload={**summary, "created": made})
+    summary = {"root": table.root, **committed(version), "files": len(names)}
+    return Answer(payload={**summary, "rows": table.scan().count(), "created": made})
 
 
 def _opened(shell: Shell, root: str, names: list[str], kind: str, by: list[str]) -> tuple[PartitionedTable, bool]:
@@ -114,4 +112,5 @@ def upsert(
         rows = Source.of(names, kind, table.schema).reader(progress=not no_progress)
     with files.read_errors():
         version = table.upsert(rows, on=on, idempotency_key=key)
-    return Answer(payload={"root": table.root, "version": version, "files": len(names), "rows": table.scan().count()})
+    summary = {"root": table.root, **committed(version), "files": len(names)}
+    return Answer(payload={**summary, "rows": table.scan().count()})

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from lancepart.cli.output import plain, show_record
 from lancepart.cli.target import Target
+from lancepart.commit.result import CommitResult
 from lancepart.errors import InvalidInputError
 from lancepart.table import PartitionedTable
 
@@ -60,6 +61,12 @@ class Shell:
             show_record(console, answer.payload)
         else:
             console.print(answer.payload)
+
+
+def committed(version: int | None) -> dict[str, object]:
+    """What a commit did; a table without snapshots does not say."""
+    changed = vars(version) if isinstance(version, CommitResult) else {}
+    return {"version": version, **changed}
 
 
 def snapshot_of(text: str) -> int | str | datetime:

@@ -38,7 +38,7 @@ def test_files_of_each_format_are_loaded(run: Any, ask: Any, tmp_path: Path, kin
     path = write(tmp_path, kind)
     done = ask("load", "t", path, "--by", "day")
 
-    assert (done["created"], done["rows"], done["files"]) == (True, 3, 1)
+    assert (done["created"], done["rows"], done["files"], done["rows_added"], done["partitions"]) == (True, 3, 1, 3, 2)
     assert lp.open_table("t").scan().to_arrow().sort_by("id") == ROWS
     assert ask("load", "t", path, "--mode", "overwrite")["rows"] == 3
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lancepart.commit.merge import Merge
     from lancepart.commit.result import CommitResult
     from lancepart.commit.transaction import Transaction
+    from lancepart.loading import create_table_from, load
     from lancepart.maintain.changes import Changes
     from lancepart.maintain.describe import TableDescription
     from lancepart.maintain.inspect import Inspect
@@ -58,9 +59,11 @@ __all__ = [
     "config",
     "connect",
     "create_table",
+    "create_table_from",
     "drop_table",
     "errors",
     "exists",
+    "load",
     "open_table",
     "scan_polars",
     "spark",
@@ -93,8 +96,10 @@ _MODULES = {
     "config": "lancepart.storage.cache",
     "connect": "lancepart.queries.connection",
     "create_table": "lancepart.table",
+    "create_table_from": "lancepart.loading",
     "drop_table": "lancepart.table",
     "exists": "lancepart.table",
+    "load": "lancepart.loading",
     "open_table": "lancepart.table",
     "scan_polars": "lancepart.table",
     "sql": "lancepart.queries.connection",

@@ -40,6 +40,7 @@ from lancepart.read.search_request import SearchOptions
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
+from lancepart.storage.row_files import files_at, is_path
 from lancepart.storage.translate import is_secret
 from lancepart.write.conform import is_rereadable, rereadable
 from lancepart.write.elsewhere import check_distribution, is_spark, spark_frames
@@ -274,6 +275,7 @@ class PartitionedTable(Result):
         Of all calls with one ``idempotency_key``, whatever they do, only one commits. A Spark DataFrame is written by
         the executors: ``distribution`` says whether its rows are brought together by partition first.
         """
+        data = self._given(data)
         check_distribution(distribution)
         if self._is_for_executors(data):
             return self._on_spark(data, distributed_write.APPEND, idempotency_key, distribution)
@@ -292,6 +294,7 @@ class PartitionedTable(Result):
 
         ``whole_table=True`` replaces all rows of the table.
         """
+        data = self._given(data)
         check_distribution(distribution)
         if whole_table and where is not None:
             raise InvalidInputError("whole_table replaces all rows, and where only some: give one of them")
@@ -316,11 +319,16 @@ class PartitionedTable(Result):
         self, data: RowSource, on: Sequence[str], *, idempotency_key: str | None = None, distribution: str = "auto"
     ) -> CommitResult | None:
         """Replace the rows that have the same key, in the columns that the data names, and add the others."""
+        data = self._given(data)
         check_distribution(distribution)
         if self._is_for_executors(data) and not self._completed_here(data):
             return self._on_spark(data, distributed_write.UPSERT, idempotency_key, distribution, on=on)
         kept = rereadable(data)
         return self._perform("upsert", lambda tx: tx.upsert(kept, on), idempotency_key)
+
+    def _given(self, data: RowSource) -> RowSource:
+        """Paths as files, which are reached as the table is."""
+        return files_at(data, storage_options=self._manifest.root.storage_options) if is_path(data) else data
 
     def merge(self, source: RowSource, on: Sequence[str]) -> Merge:
         """Match rows of a source by key; say what happens to them, and end with ``execute()``: one commit."""
@@ -335,7 +343,7 @@ class PartitionedTable(Result):
 
             return self._perform("merge", act, key)
 
-        return Merge(source=source, on=on, run=run)
+        return Merge(source=self._given(source), on=on, run=run)
 
     def transaction(self, isolation: str = SNAPSHOT, *, idempotency_key: str | None = None) -> Transaction:
         """Several changes as one commit: ``with table.transaction() as tx:``."""

@@ -16,6 +16,7 @@ from lancepart.read.result import Result
 from lancepart.write.casts import cast
 from lancepart.write.elsewhere import is_spark
 from lancepart.write.fits import fits, may_fit
+from lancepart.write.streams import is_repeatable, is_stream, stream_of
 from lancepart.write.values import column_of, is_missing
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ def _without(table: pa.Table, missing: Sequence[str]) -> Rows:
 
 def is_rereadable(data: RowSource) -> bool:
     """Whether data can be read more than once; a stream, and what only hands one out, perhaps can't."""
+    if is_stream(data):
+        return is_repeatable(data)
     kept = isinstance(data, pa.Table | pa.RecordBatch | Result) or _is_frame(data) or is_spark(data)
     return kept or not hasattr(data, "__arrow_c_stream__")
 
@@ -92,7 +95,9 @@ def _is_frame(data: RowSource) -> TypeGuard[pd.DataFrame]:
 
 def rereadable(data: RowSource) -> RowSource:
     """Data that can be read more than once: a stream is taken into memory, anything else is so already."""
-    return data if is_rereadable(data) else pa.RecordBatchReader.from_stream(data).read_all()
+    if is_rereadable(data):
+        return data
+    return stream_of(data, None).read_all() if is_stream(data) else pa.RecordBatchReader.from_stream(data).read_all()
 
 
 def reader(data: RowSource, schema: pa.Schema | None) -> pa.RecordBatchReader:
@@ -104,15 +109,18 @@ def reader(data: RowSource, schema: pa.Schema | None) -> pa.RecordBatchReader:
     elif isinstance(data, pa.RecordBatch):
         stream = pa.RecordBatchReader.from_batches(data.schema, [data])
     elif type(data).__module__.partition(".")[0] == "pandas":
-        stream = _from_pandas(data, schema).to_reader()
+        frame = _from_pandas(data, schema) if schema is not None else pa.Table.from_pandas(data, preserve_index=False)
+        stream = frame.to_reader()
     elif is_spark(data):
         stream = data.toArrow().to_reader()
+    elif is_stream(data):
+        stream = stream_of(data, schema)
     elif hasattr(data, "__arrow_c_stream__"):
         stream = pa.RecordBatchReader.from_stream(data)
     else:
         raise InvalidInputError(
             f"can't write a {type(data).__name__}: give a pyarrow Table, RecordBatch or reader, a pandas or polars "
-            "DataFrame, anything with __arrow_c_stream__, or a list of dicts"
+            "DataFrame, a dataset, a generator, a path of files, anything with __arrow_c_stream__, or a list of dicts"
         )
     if schema is not None:
         check(stream.schema, schema)

@@ -1,0 +1,186 @@
+"""Files of others as streams of rows: Parquet, CSV, JSON, Arrow and Lance, on a local disk or an object store."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import lance
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.dataset as ds
+import pyarrow.fs as pa_fs
+
+from lancepart.errors import InvalidInputError
+from lancepart.storage.root import Root
+from lancepart.storage.translate import storage_errors
+
+_FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".arrow": "ipc",
+    ".ipc": "ipc",
+    ".feather": "ipc",
+    ".lance": "lance",
+}
+_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+_MAGIC = re.compile(r"[*?\[]")
+_S3_OPTIONS = {
+    "access_key": ("aws_access_key_id", "access_key_id"),
+    "secret_key": ("aws_secret_access_key", "secret_access_key"),
+    "session_token": ("aws_session_token", "session_token"),
+    "region": ("aws_region", "region", "aws_default_region"),
+    "endpoint_override": ("aws_endpoint", "endpoint", "aws_endpoint_url", "endpoint_url"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFiles:
+    """Files given by paths and globs, read as one stream as often as wanted, little by little."""
+
+    paths: tuple[str, ...]
+    format: str | None = None
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def reader(self, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
+        """All rows; text is read as the types of a schema where its columns have these names."""
+        shown = ", ".join(self.paths)
+        with storage_errors(f"read {shown}", Root.parse(self.paths[0], dict(self.storage_options))):
+            return self._dataset(schema).scanner(batch_readahead=2, fragment_readahead=1).to_reader()
+
+    def _dataset(self, schema: pa.Schema | None) -> ds.Dataset:
+        first = self.paths[0]
+        found, system = _found(self.paths, self.storage_options)
+        kind = self.format or _format_of(found[0])
+        if kind == "lance":
+            if len(found) > 1:
+                raise InvalidInputError(f"{len(found)} Lance tables match {first!r}: give one at a time")
+            return lance.dataset(
+                first if len(self.paths) == 1 and not _MAGIC.search(first) else found[0],
+                storage_options=dict(self.storage_options) or None,
+            )
+        return ds.dataset(found, format=_file_format(kind, found[0], schema), filesystem=system)
+
+
+def is_path(data: object) -> bool:
+    """Whether data is a path or URI, or a list of them."""
+    if isinstance(data, str | os.PathLike):
+        return True
+    return isinstance(data, list | tuple) and bool(data) and all(isinstance(each, str | os.PathLike) for each in data)
+
+
+def files_at(data: object, *, format: str | None = None, storage_options: Mapping[str, str] | None = None) -> RowFiles:
+    """The files that a path, a glob or a list of them names; whether they are there is seen when they are read."""
+    items: Sequence[object] = list(data) if isinstance(data, list | tuple) else [data]
+    paths = tuple(os.fspath(item) for item in items if isinstance(item, str | os.PathLike))
+    if not paths or len(paths) != len(items):
+        raise InvalidInputError(f"{data!r} is no path: give paths or globs of files")
+    if format is not None and format not in set(_FORMATS.values()):
+        raise InvalidInputError(f"format is {format!r}: use {', '.join(sorted(set(_FORMATS.values())))}")
+    return RowFiles(paths=paths, format=format, storage_options=dict(storage_options or {}))
+
+
+def _found(paths: Sequence[str], options: Mapping[str, str]) -> tuple[list[str], pa_fs.FileSystem | None]:
+    """The files that paths and globs name, in a stable order, and where they are."""
+    found: list[str] = []
+    system = None
+    for path in paths:
+        if "://" in path and not path.startswith("file://"):
+            system, inner = _remote(path, options)
+            own = _listed_remotely(system, inner)
+        else:
+            own = _listed_locally(path.removeprefix("file://"))
+        if not own:
+            raise InvalidInputError(f"no file matches {path!r}")
+        found += own
+    return found, system
+
+
+def _listed_locally(path: str) -> list[str]:
+    if not _MAGIC.search(path) or os.path.exists(path):
+        named = [path] if os.path.exists(path) else []
+    else:
+        named = sorted(glob.glob(path, recursive=True))
+    return [file for each in named for file in _inside(each)]
+
+
+def _inside(path: str) -> list[str]:
+    """A file, or the data files beneath a directory; a Lance table is one whole."""
+    if not os.path.isdir(path) or os.path.isdir(os.path.join(path, "_versions")):
+        return [path]
+    inside = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
+    return sorted(each for each in inside if _is_data(os.path.relpath(each, path)))
+
+
+def _is_data(path: str) -> bool:
+    hidden = any(part.startswith(("_", ".")) for part in path.replace(os.sep, "/").split("/"))
+    return not hidden and _extension(path) in _FORMATS
+
+
+def _remote(path: str, options: Mapping[str, str]) -> tuple[pa_fs.FileSystem, str]:
+    scheme, _, rest = path.partition("://")
+    if scheme not in ("s3", "s3a", "s3n") or not options:
+        system, inner = pa_fs.FileSystem.from_uri(path.replace("s3a://", "s3://").replace("s3n://", "s3://"))
+        return system, str(inner)
+    known = {}
+    for name, spellings in _S3_OPTIONS.items():
+        value = next((options[spelling] for spelling in spellings if spelling in options), None)
+        if value is not None:
+            known[name] = value
+    if str(known.get("endpoint_override", "")).startswith("http://"):
+        known["scheme"] = "http"
+    return pa_fs.S3FileSystem(**known), rest
+
+
+def _listed_remotely(system: pa_fs.FileSystem, path: str) -> list[str]:
+    start = _MAGIC.search(path)
+    if start is None:
+        info = system.get_file_info(path)
+        if info.type == pa_fs.FileType.File or _extension(path) == ".lance":
+            return [path]
+        inside = system.get_file_info(pa_fs.FileSelector(path, recursive=True, allow_not_found=True))
+        return sorted(
+            each.path for each in inside if each.type == pa_fs.FileType.File and _is_data(each.path[len(path) + 1 :])
+        )
+    folder = path[: start.start()].rpartition("/")[0]
+    inside = system.get_file_info(pa_fs.FileSelector(folder, recursive=True, allow_not_found=True))
+    return sorted(
+        each.path for each in inside if each.type == pa_fs.FileType.File and fnmatch.fnmatchcase(each.path, path)
+    )
+
+
+def _extension(path: str) -> str:
+    plain = path.rstrip("/").lower()
+    for suffix in _COMPRESSED:
+        plain = plain.removesuffix(suffix)
+    return os.path.splitext(plain)[1]
+
+
+def _format_of(path: str) -> str:
+    kind = _FORMATS.get(_extension(path))
+    if kind is None and os.path.isdir(os.path.join(path, "_versions")):
+        return "lance"
+    if kind is None:
+        raise InvalidInputError(
+            f"{path!r} has no ending that is known: {', '.join(_FORMATS)}; say what it is with format="
+        )
+    return kind
+
+
+def _file_format(kind: str, path: str, schema: pa.Schema | None) -> ds.FileFormat | str:
+    if kind != "csv":
+        return kind
+    types = None if schema is None else {each.name: each.type for each in schema if not pa.types.is_nested(each.type)}
+    return ds.CsvFileFormat(
+        parse_options=pa_csv.ParseOptions(delimiter="\t" if _extension(path) == ".tsv" else ","),
+        convert_options=pa_csv.ConvertOptions(column_types=types, strings_can_be_null=True),
+    )

@@ -1,0 +1,221 @@
+"""Loading: files of every format, datasets, streams and frames, of any size, in one commit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import lance
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.dataset as ds
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+
+import lancepart as lp
+from lancepart.errors import InvalidInputError, TableNotFoundError, TableSchemaValidationError
+from tests.support.catalogs import Place
+
+SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string()), ("day", pa.date32()), ("x", pa.float64())])
+ROWS = pa.Table.from_pylist(
+    [{"id": i, "k": "ab"[i % 2], "day": date(2024, 1, 1 + i), "x": None if i == 3 else i / 2} for i in range(10)],
+    schema=SCHEMA,
+)
+
+
+def rows(table: Any) -> list[dict[str, Any]]:
+    return sorted(table.scan().to_list(), key=lambda row: row["id"])
+
+
+def _files(folder: Path) -> dict[str, str]:
+    """The same rows in files of every format, two of each; the globs that name them."""
+    halves = [ROWS.slice(0, 5), ROWS.slice(5)]
+    for at, half in enumerate(halves):
+        pq.write_table(half, folder / f"{at}.parquet")
+        pa_csv.write_csv(half, folder / f"{at}.csv")
+        feather.write_feather(half, str(folder / f"{at}.arrow"), compression="uncompressed")
+        lines = [json.dumps({**row, "day": row["day"].isoformat()}) for row in half.to_pylist()]
+        (folder / f"{at}.jsonl").write_text("\n".join(lines))
+    lance.write_dataset(ROWS, str(folder / "plain.lance"))
+    return {kind: str(folder / f"*.{kind}") for kind in ("parquet", "csv", "arrow", "lance")}
+
+
+def test_files_of_every_format_are_loaded_by_a_glob(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    for kind, pattern in _files(files).items():
+        seen: list[int] = []
+        root = tmp_path / kind
+        table = lp.load(root, pattern, partition_by=["k"], schema=SCHEMA, progress=seen.append)
+
+        assert rows(table) == ROWS.to_pylist()
+        assert seen[-1] == 10
+        again = lp.load(root, pattern)
+        assert again.count_rows() == 20
+        assert again.inspect.snapshots().num_rows >= 2
+    made = lp.load(tmp_path / "folder", files / "0.parquet", partition_by=["k"])
+    made.append(str(files / "1.parquet"))
+    made.append([files / "0.csv", str(files / "1.csv")])
+    assert made.schema == SCHEMA
+    assert made.count_rows() == 20
+
+
+def test_json_lines_are_read_in_the_types_that_arrow_finds(tmp_path: Path) -> None:
+    _files(tmp_path)
+    table = lp.create_table_from(tmp_path / "t", str(tmp_path / "*.jsonl"), ["k"])
+
+    assert table.count_rows() == 10
+    assert table.schema.field("id").type == pa.int64()
+
+
+def _generated() -> Iterator[pa.RecordBatch]:
+    yield from ROWS.to_batches(max_chunksize=3)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ds.dataset(ROWS),
+        lambda: ds.dataset(ROWS).scanner(),
+        ROWS.to_reader,
+        _generated,
+        lambda: iter(ROWS.to_pylist()),
+        lambda: iter([pl.DataFrame(ROWS.slice(0, 4)), pl.DataFrame(ROWS.slice(4))]),
+        ROWS.to_pandas,
+        lambda: pl.DataFrame(ROWS),
+        lambda: pl.DataFrame(ROWS).lazy(),
+        lambda: duckdb.sql("SELECT * FROM ROWS"),
+        ROWS.to_pylist,
+        lambda: lp.sql("SELECT * FROM r", r=ROWS),
+    ],
+    ids=[
+        "dataset",
+        "scanner",
+        "reader",
+        "batches",
+        "dicts",
+        "frames",
+        "pandas",
+        "polars",
+        "lazy",
+        "duckdb",
+        "list",
+        "sql",
+    ],
+)
+def test_every_kind_of_rows_makes_a_table_and_is_appended_and_upserted(tmp_path: Path, make: Any) -> None:
+    table = lp.create_table_from(tmp_path / "t", make(), ["k"], schema=SCHEMA)
+    assert rows(table) == ROWS.to_pylist()
+
+    table.append(make())
+    assert table.count_rows() == 20
+    other = lp.create_table(tmp_path / "u", SCHEMA, ["k"])
+    other.upsert(make(), on=["id"])
+    other.upsert(make(), on=["id"])
+    other.merge(make(), on=["id"]).when_matched_update({"x": "1.0"}).execute()
+    assert other.count_rows("x = 1.0") == 10
+
+
+def test_a_lance_dataset_and_a_table_are_rows_too(tmp_path: Path) -> None:
+    plain = lance.write_dataset(ROWS, str(tmp_path / "plain.lance"))
+    table = lp.create_table_from(tmp_path / "t", plain, ["k"])
+    table.append(plain.scanner(filter="id < 3"))
+    table.append(table)
+
+    assert table.count_rows() == 26
+
+
+def test_values_that_fit_are_taken_and_others_named(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int32()), ("n", pa.int64()), ("ts", pa.timestamp("us"))])
+    table = lp.create_table(tmp_path / "t", schema, ["id"])
+    table.append(pd.DataFrame({"id": [1, 2], "n": [1.0, None], "ts": pd.to_datetime(["2024-01-01", "2024-01-02"])}))
+    table.append(
+        pa.table({"id": pa.array([3], pa.int64()), "ts": pa.array([datetime(2024, 1, 3)], pa.timestamp("ns"))})
+    )
+    version = table.version
+
+    for wrong, text in (
+        (pa.table({"id": pa.array([2**40], pa.int64())}), "column 'id'.*1099511627776"),
+        (pa.table({"id": [4], "n": [1.5]}), "column 'n'.*1.5"),
+        (pa.table({"id": [4], "ts": pa.array([1], pa.timestamp("ns"))}), "column 'ts'"),
+    ):
+        with pytest.raises(TableSchemaValidationError, match=text):
+            table.append(wrong)
+    assert table.version == version
+    assert table.count_rows() == 3
+
+
+def test_what_is_wrong_is_named_and_leaves_no_table(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="no file matches"):
+        lp.load(tmp_path / "t", str(tmp_path / "*.parquet"), partition_by=["k"])
+    pq.write_table(ROWS, tmp_path / "a.parquet")
+    with pytest.raises(InvalidInputError, match="say how it is partitioned"):
+        lp.load(tmp_path / "t", tmp_path / "a.parquet")
+    (tmp_path / "a.xyz").write_text("x")
+    with pytest.raises(InvalidInputError, match="no ending that is known"):
+        lp.load(tmp_path / "t", tmp_path / "a.xyz", partition_by=["k"])
+    with pytest.raises(InvalidInputError, match="format is 'orc'"):
+        lp.load(tmp_path / "t", tmp_path / "a.xyz", partition_by=["k"], format="orc")
+
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield from ROWS.to_batches()
+        raise RuntimeError("the source broke")
+
+    with pytest.raises(RuntimeError, match="the source broke"):
+        lp.create_table_from(tmp_path / "t", broken(), ["k"])
+    with pytest.raises(InvalidInputError, match="yields a int"):
+        lp.create_table_from(tmp_path / "t", iter([1]), ["k"])
+    assert not lp.exists(tmp_path / "t")
+    with pytest.raises(TableNotFoundError):
+        lp.open_table(tmp_path / "t")
+
+
+@pytest.mark.slow
+def test_files_on_s3_are_loaded_into_a_table_there(s3_server: Any) -> None:
+    place: Place = s3_server.place()
+    source = lp.create_table_from(f"{place.root}/source", ROWS, ["k"], storage_options=place.storage_options)
+    assert source.count_rows() == 10
+    leaf = source.scan("k = 'a'").plan().leaves[0].location
+    table = lp.load(
+        f"{place.root}/t",
+        f"{place.root}/source/{leaf}",
+        partition_by=["k"],
+        format="lance",
+        storage_options=place.storage_options,
+    )
+    assert table.count_rows() == 5
+
+
+GROWING = """
+import resource, sys
+import pyarrow as pa
+import lancepart as lp
+
+def batches():
+    for at in range({count}):
+        yield pa.record_batch({{"id": list(range(at * 50_000, (at + 1) * 50_000)), "text": ["x" * 200] * 50_000}})
+
+table = lp.create_table_from({root!r}, batches(), ["bucket(4, id)"])
+assert table.count_rows() == {count} * 50_000
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_what_is_loaded(tmp_path: Path) -> None:
+    used = []
+    for count in (60, 180):
+        code = GROWING.format(count=count, root=str(tmp_path / f"t{count}"))
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        used.append(int(done.stdout.split()[-1]))
+    assert used[1] < used[0] * 1.6, used

@@ -33,6 +33,7 @@ from lancepart.model.parameters import Parameters
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.where import Where
 from lancepart.read.join import Join
+from lancepart.read.rerank import Reranker
 from lancepart.read.result import Result
 from lancepart.read.scan import Scan, ScanOptions
 from lancepart.read.search import Search
@@ -449,14 +450,14 @@ class PartitionedTable(Result):
 
     def search(
         self,
-        query: Any = None,
+        query: object = None,
         column: str | Sequence[str] | None = None,
         k: int = 10,
         where: str | None = None,
         columns: Sequence[str] | None = None,
         *,
-        hybrid: tuple[Any, Any] | None = None,
-        reranker: Any = None,
+        hybrid: tuple[object, object] | None = None,
+        reranker: Reranker | None = None,
         version: int | str | datetime | None = None,
         **options: Unpack[SearchOptions],
     ) -> Search:
@@ -533,7 +534,7 @@ class PartitionedTable(Result):
         """Give a column a type that holds all it held before, and more."""
         self._evolve(lambda old: evolution.widen_column(old, name, type))
 
-    def _evolve(self, step: Any) -> None:
+    def _evolve(self, step: Callable[..., TableMetadata]) -> None:
         self._refuse_past()
         self._require_current("a change of the schema")
         create.change(self._manifest, step)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
@@ -46,8 +45,8 @@ class JoinQuery:
 
     how: str
     keys: tuple[JoinKey, ...]
-    left: Any
-    right: Any
+    left: pa.Schema
+    right: pa.Schema
     needed: tuple[Column, ...]
     shown: tuple[str, ...]
     where: Predicate | None = None
@@ -126,7 +125,7 @@ def join_group(task: GroupTask, memory: int, part: HashSlice = WHOLE) -> Iterato
     yield from _run(task, _MORE * memory, part, _SORTED[-1])
 
 
-def _tried(task: GroupTask, memory: int, part: HashSlice, batch_rows: int) -> Generator[Any, None, bool]:
+def _tried(task: GroupTask, memory: int, part: HashSlice, batch_rows: int) -> Generator[pa.RecordBatch, None, bool]:
     """Rows, and whether the memory sufficed for them; if not, none was given."""
     started = False
     try:

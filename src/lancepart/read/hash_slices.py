@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +30,7 @@ class HashSlice:
         """
         return [HashSlice(self.number + step * self.of, self.of * _FACTOR) for step in range(_FACTOR)]
 
-    def rows(self, batch: pa.RecordBatch, keys: Sequence[tuple[int, Any]]) -> pa.RecordBatch:
+    def rows(self, batch: pa.RecordBatch, keys: Sequence[tuple[int, pa.DataType]]) -> pa.RecordBatch:
         """The rows of a batch that belong to the part; ``keys`` are columns and the types they are compared in.
 
         The hash is mixed again, since all rows of a group may already have the same bucket.

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hits:
     """Rows found, as parallel arrays: the query's number, the leaf's place in the plan, the address, and the value."""
 
-    query: Any
-    leaf: Any
-    address: Any
-    value: Any
+    query: npt.NDArray[np.int32]
+    leaf: npt.NDArray[np.int64]
+    address: npt.NDArray[np.uint64]
+    value: npt.NDArray[np.float32]
 
     @classmethod
-    def of(cls, leaf: Any, address: Any, value: Any, query: Any = None) -> Hits:
+    def of(cls, leaf: npt.ArrayLike, address: Sized, value: npt.ArrayLike, query: npt.ArrayLike | None = None) -> Hits:
         """Hits in one leaf, given by its place, or in many; of one query unless told."""
         size = len(address)
         return cls(
@@ -43,7 +43,7 @@ class Hits:
     def __len__(self) -> int:
         return len(self.address)
 
-    def at(self, places: Any) -> Hits:
+    def at(self, places: npt.NDArray[np.int64]) -> Hits:
         """Some of them, in an order."""
         return Hits(
             query=self.query[places], leaf=self.leaf[places], address=self.address[places], value=self.value[places]

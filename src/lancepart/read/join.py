@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError
+from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.join_keys import common_type
 from lancepart.model.parse import parse
@@ -19,7 +20,7 @@ from lancepart.model.suggest import near
 from lancepart.plan import join_planner as joins
 from lancepart.plan.join_compatibility import JoinKey
 from lancepart.plan.join_planner import JoinPlan, Side
-from lancepart.plan.output import Column, chosen, kind_of_join, result_columns, schema_of, split
+from lancepart.plan.output import Column, Filters, chosen, kind_of_join, result_columns, schema_of, split
 from lancepart.read.elsewhere import spark_tasks
 from lancepart.read.group import LEAST_MEMORY, GroupTask, JoinQuery, join_group
 from lancepart.read.in_order import THREADS
@@ -84,7 +85,7 @@ class Join(Result):
         return schema_of(self.columns)
 
     @cached_property
-    def _filters(self) -> Any:
+    def _filters(self) -> Filters:
         where = None if self.where is None else parse(self.where, schema_of(self.all_columns))
         schemas = self.left.metadata.plain_schema, self.right.metadata.plain_schema
         return split(where, self.all_columns, self.keys, self.how, *schemas)
@@ -168,7 +169,7 @@ class LeafTaskMaker:
     columns: tuple[str, ...]
     predicate: Predicate | None
 
-    def __call__(self, leaf: Any) -> LeafTask:
+    def __call__(self, leaf: Leaf) -> LeafTask:
         """The columns and rows of one leaf that the join needs."""
         return LeafTask(
             root=self.scan.root,

@@ -23,6 +23,7 @@ from lancepart.model.schema import field_id
 from lancepart.read import constants
 from lancepart.read.lance_pushdown import asked_of_lance, shallow
 from lancepart.storage import leaf_data, refs
+from lancepart.storage.dataset import Dataset, Session
 from lancepart.storage.root import Root
 from lancepart.storage.translate import UnreadableError, storage_errors
 
@@ -214,7 +215,7 @@ def _settled(task: LeafTask) -> LeafTask | None:
     return replace(task, predicate=left)
 
 
-def open_leaf(task: LeafTask, *, session: Any = None) -> Any:
+def open_leaf(task: LeafTask, *, session: Session | None = None) -> Dataset:
     """Open the leaf of a task, with caches that others share if a session is given."""
     try:
         return leaf_data.open_leaf(task.root, task.leaf.location, task.leaf.read_version, session=session)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,8 @@ from lancepart.read.leaf import LeafTask
 from lancepart.read.union import open_source, over
 from lancepart.read.union_builder import Builder, Source, has_blobs, live_fragments, schema_of
 from lancepart.storage import leaf_data, published, union
+from lancepart.storage.dataset import Dataset
+from lancepart.storage.leaf_data import Fragment, Offsets
 from lancepart.storage.root import Root
 
 _LAST = (1 << 32) - 2
@@ -32,8 +33,8 @@ class _Planned:
 
     source: Source
     place: Mapping[int | None, int]
-    made: tuple[tuple[int, Any], ...]
-    stay: tuple[Any, ...]
+    made: tuple[tuple[int, Fragment], ...]
+    stay: tuple[Fragment, ...]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,10 +48,10 @@ class Publishing:
     known: frozenset[str] = frozenset()
     made_again: int = 0
     _next: int = 1
-    _before: Mapping[Paths, Any] = field(default_factory=dict)
-    _handle: Any = None
+    _before: Mapping[Paths, Fragment] = field(default_factory=dict)
+    _handle: Dataset | None = None
 
-    def publish(self, handle: Any, marks: Mapping[str, str]) -> Any:
+    def publish(self, handle: Dataset | None, marks: Mapping[str, str]) -> Dataset:
         """Let the dataset show the leaves, in one commit; None stands for one that is to be made."""
         stay, again = self._divided(handle)
         sources = [each for each in over(again, self._opened) if each is not None]
@@ -68,7 +69,7 @@ class Publishing:
         counted = {**marks, NEXT_FRAGMENT: str(self._next)}
         return published.replaced(self.root, handle, schema, counted, parts)
 
-    def _divided(self, handle: Any) -> tuple[dict[str, list[Any]], list[Leaf]]:
+    def _divided(self, handle: Dataset | None) -> tuple[dict[str, list[Fragment]], list[Leaf]]:
         """The fragments of leaves that are shown already, and the leaves that are looked at again.
 
         A fragment is that of the leaf in whose directory its first file is; a leaf without exactly as many as it has
@@ -76,11 +77,11 @@ class Publishing:
         """
         if handle is None or has_blobs(self.metadata):
             return {}, list(self.leaves)
-        paths = {number: base.path for number, base in handle.base_paths().items()}
-        owned: dict[str | None, list[Any]] = defaultdict(list)
+        paths: dict[int | None, str] = {number: base.path for number, base in handle.base_paths().items()}
+        owned: dict[str | None, list[Fragment]] = defaultdict(list)
         for part in handle.get_fragments():
             owned[paths.get(part.metadata.files[0].base_id)].append(part.metadata)
-        stay: dict[str, list[Any]] = {}
+        stay: dict[str, list[Fragment]] = {}
         for leaf in self.leaves:
             own = owned[self.root.uri_of(leaf.location)]
             if leaf.object_id in self.known and leaf.stats is not None and len(own) == leaf.stats.fragments:
@@ -91,8 +92,8 @@ class Publishing:
         return open_source(LeafTask(root=self.root, metadata=self.metadata, leaf=leaf, columns=(), predicate=None))
 
     def _made(
-        self, handle: Any, schema: pa.Schema, sources: Sequence[Source], places: Sequence[Mapping[int | None, int]]
-    ) -> list[Any]:
+        self, handle: Dataset, schema: pa.Schema, sources: Sequence[Source], places: Sequence[Mapping[int | None, int]]
+    ) -> list[Fragment]:
         """The fragments of leaves that are looked at again."""
         if not sources:
             return []
@@ -130,7 +131,7 @@ class Publishing:
                 made.append((self._taken(), item))
         return _Planned(source=source, place=place, made=tuple(made), stay=tuple(stay))
 
-    def _shown_before(self, part: Any) -> Any:
+    def _shown_before(self, part: Fragment) -> Offsets | None:
         return None if part.deletion_file is None else leaf_data.live_offsets(self._handle, int(part.id))
 
     def _taken(self) -> int:
@@ -143,32 +144,32 @@ class Publishing:
         return self._next - 1
 
 
-def _next_number(handle: Any) -> int:
+def _next_number(handle: Dataset) -> int:
     used = max((part.fragment_id for part in handle.get_fragments()), default=0)
     return max(used + 1, int(published.marks_of(handle).get(NEXT_FRAGMENT, "1")))
 
 
-def _paths(part: Any) -> Paths:
+def _paths(part: Fragment) -> Paths:
     """The files of a union's fragment that are those of a leaf."""
     return frozenset((file.base_id, str(file.path)) for file in part.files if file.base_id is not None)
 
 
-def _is_read_alike(part: Any, old: Any) -> bool:
+def _is_read_alike(part: Fragment, old: Fragment) -> bool:
     """Whether two fragments take the same columns from the same files of a leaf."""
     return _columns_by_file(part) == _columns_by_file(old)
 
 
-def _columns_by_file(part: Any) -> list[tuple[int, str, list[int]]]:
+def _columns_by_file(part: Fragment) -> list[tuple[int, str, list[int]]]:
     return [(file.base_id, str(file.path), list(file.fields)) for file in part.files if file.base_id is not None]
 
 
-def _equal(shown: Any, before: Any) -> bool:
+def _equal(shown: Offsets | None, before: Offsets | None) -> bool:
     if shown is None or before is None:
         return shown is None and before is None
     return bool(np.array_equal(shown, before))
 
 
-def _within(shown: Any, before: Any, rows: int) -> bool:
+def _within(shown: Offsets | None, before: Offsets | None, rows: int) -> bool:
     """Whether all rows that are shown were so before; None stands for all of a fragment."""
     if before is None:
         return True

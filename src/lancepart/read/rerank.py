@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,13 @@ from lancepart.storage.search import DISTANCE, SCORE
 
 RELEVANCE, ROW_ID = "_relevance_score", "_rowid"
 _CONSTANT = 60
+
+
+class Reranker(Protocol):
+    """What makes one ranking of two, as LanceDB's rerankers do."""
+
+    def rerank_hybrid(self, query: str, vector_results: pa.Table, fts_results: pa.Table) -> pa.Table:
+        """Rows of either ranking with a relevance, the best first."""
 
 
 class ReciprocalRank:
@@ -34,7 +41,7 @@ class ReciprocalRank:
         return kept.append_column(RELEVANCE, pa.array([scores[number] for number in order], pa.float32()))
 
 
-def check_reranker(reranker: Any) -> None:
+def check_reranker(reranker: object) -> None:
     """Refuse what can't rerank."""
     if reranker is not None and not callable(getattr(reranker, "rerank_hybrid", None)):
         raise InvalidInputError(
@@ -42,7 +49,7 @@ def check_reranker(reranker: Any) -> None:
         )
 
 
-def reranked(reranker: Any, text: str, vector: pa.Table, fts: pa.Table) -> pa.Table:
+def reranked(reranker: Reranker | None, text: str, vector: pa.Table, fts: pa.Table) -> pa.Table:
     """Two rankings as one; as in LanceDB a reranker sees values between 0 and 1, and the true ones come back after."""
     if not vector.num_rows and not fts.num_rows:
         empty = vector.drop_columns([DISTANCE])

@@ -235,5 +235,5 @@ def _sliced(batches: Iterable[pa.RecordBatch], offset: int, limit: int | None) -
                 return
 
 
-def _is_count(limit: Any) -> bool:
+def _is_count(limit: object) -> bool:
     return limit is None or (not isinstance(limit, bool) and isinstance(limit, Integral) and int(limit) >= 0)

@@ -6,7 +6,6 @@ import html
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ from lancepart.model.aliases import JsonMapping
 from lancepart.model.schema import field_id
 from lancepart.model.values import logical_type
 from lancepart.read.hits import Hits
-from lancepart.read.rerank import RELEVANCE, ROW_ID, check_reranker, reranked
+from lancepart.read.rerank import RELEVANCE, ROW_ID, Reranker, check_reranker, reranked
 from lancepart.read.result import Result
 from lancepart.read.scan import Scan
 from lancepart.read.search_request import Options, TextQuery, VectorQuery, is_text, text_query, vector_query
@@ -43,18 +42,18 @@ class Search(Result):
     options: Options
     vector: VectorQuery | None = None
     text: TextQuery | None = None
-    reranker: Any = None
+    reranker: Reranker | None = None
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
 
     @classmethod
     def of(
         cls,
         scan: Scan,
-        query: Any,
-        column: Any = None,
+        query: object,
+        column: object = None,
         *,
-        hybrid: Any = None,
-        reranker: Any = None,
+        hybrid: object = None,
+        reranker: Reranker | None = None,
         options: JsonMapping,
     ) -> Search:
         """Check what is asked for; nothing is read yet."""
@@ -77,7 +76,7 @@ class Search(Result):
         return cls(scan=scan, options=checked, vector=vector_query(query, column, schema))
 
     @classmethod
-    def _hybrid(cls, scan: Scan, hybrid: Any, column: Any, reranker: Any, options: Options) -> Search:
+    def _hybrid(cls, scan: Scan, hybrid: object, column: object, reranker: Reranker | None, options: Options) -> Search:
         if not isinstance(hybrid, tuple | list) or len(hybrid) != 2 or not is_text(hybrid[1]):
             raise InvalidInputError("hybrid is a pair of a vector and a text, as in hybrid=([0.1, 0.2], 'words')")
         if column is not None and (not isinstance(column, tuple | list) or len(column) != 2):

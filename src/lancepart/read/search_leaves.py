@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,8 @@ from lancepart.read.search_union import SearchUnion, union_of
 from lancepart.read.union import matching_partly
 from lancepart.storage import search as storage
 from lancepart.storage.cache import cache, handle_size
+from lancepart.storage.dataset import Dataset
+from lancepart.storage.leaf_data import Addresses
 from lancepart.storage.translate import storage_errors
 
 Result = TypeVar("Result")
@@ -95,18 +97,18 @@ class SearchLeaves:
         places = np.concatenate([np.full(len(part), at) for at, part in enumerate(parts)])
         return {"allowed": made.joined(places, np.concatenate(parts))}
 
-    def _all_matching(self, at: int) -> Any:
+    def _all_matching(self, at: int) -> Addresses:
         opened = self.opened(at)
         return np.array([], dtype=np.uint64) if opened is None else reading.matching_addresses(opened.task)
 
-    def matching_addresses(self, at: int) -> Any:
+    def matching_addresses(self, at: int) -> Addresses | None:
         """Where the matching rows of a leaf stand; None if all rows match."""
         opened = self.opened(at)
         if opened is None:
             return np.array([], dtype=np.uint64)
         return None if opened.task.predicate is None else reading.matching_addresses(opened.task)
 
-    def rows(self, hits: Hits, columns: Sequence[str]) -> Any:
+    def rows(self, hits: Hits, columns: Sequence[str]) -> pa.Table:
         """The rows of hits in their order, in some of the table's columns or fields inside them."""
         plain = self.scan.metadata.plain_schema
         tops = tuple(dict.fromkeys((path_of(name, plain) or (name,))[0] for name in columns))
@@ -117,7 +119,7 @@ class SearchLeaves:
         batches = ordered.to_batches() or [pa.RecordBatch.from_pylist([], schema=schema)]
         return pa.Table.from_batches([project(batch, columns) for batch in batches])
 
-    def _ordered_rows(self, hits: Hits, tops: Sequence[str], schema: pa.Schema) -> Any:
+    def _ordered_rows(self, hits: Hits, tops: Sequence[str], schema: pa.Schema) -> pa.Table:
         places = [int(at) for at in np.unique(hits.leaf)]
         if len(places) > _FEW_LEAVES and self._union is not None:
             return pa.Table.from_batches([self._rows_of_union(self._union, hits, tops)], schema=schema)
@@ -132,14 +134,14 @@ class SearchLeaves:
         schema = self.scan.metadata.schema
         return [schema.field(schema.get_field_index(name)) for name in columns]
 
-    def _rows_of_union(self, made: SearchUnion, hits: Hits, columns: Sequence[str]) -> Any:
+    def _rows_of_union(self, made: SearchUnion, hits: Hits, columns: Sequence[str]) -> pa.RecordBatch:
         shown = self._shown_fields(columns)
         names = [made.matching.names[field_id(field) or 0] for field in shown]
         with storage_errors("read rows of leaves", self.scan.root):
             found = storage.rows_at(made.handle, names, made.joined(hits.leaf, hits.address))
         return made.shown(found.to_batches()[0] if found.num_rows else _empty(found, 0), shown)
 
-    def _rows(self, at: int, addresses: Any, columns: Sequence[str]) -> Any:
+    def _rows(self, at: int, addresses: Addresses, columns: Sequence[str]) -> pa.RecordBatch:
         opened = self.opened(at)
         assert opened is not None
         shown = self._shown_fields(columns)
@@ -149,13 +151,13 @@ class SearchLeaves:
         batch = found.to_batches()[0] if names and found.num_rows else _empty(found, len(addresses))
         return to_table_columns(batch, shown, opened.matching)
 
-    def _taken(self, at: int, opened: OpenLeaf, names: list[str], addresses: Any) -> Any:
+    def _taken(self, at: int, opened: OpenLeaf, names: list[str], addresses: Addresses) -> pa.Table:
         """Columns of the rows at some addresses; those of small leaves are kept in memory."""
         key = leaf_key(self.scan.task_of(self.leaves[at]))
         if key is None or not names or not _is_small(self.leaves[at], opened, names):
             return storage.rows_at(opened.handle, names, addresses)
 
-        def read() -> tuple[Any, Any]:
+        def read() -> tuple[pa.Table, Addresses]:
             held = storage.all_rows(opened.handle, names)
             return held.drop_columns([storage.ADDRESS]), held.column(storage.ADDRESS).to_numpy()
 
@@ -185,14 +187,14 @@ def _is_small(leaf: Leaf, opened: OpenLeaf, names: Sequence[str]) -> bool:
     return fixed and leaf.stats.rows * sum(max(8, kind.bit_width) // 8 for kind in types) <= _SMALL_BYTES
 
 
-def _empty(found: Any, rows: int) -> Any:
+def _empty(found: pa.Table, rows: int) -> pa.RecordBatch:
     """A batch of rows without any column; no rows keep their columns."""
     if not rows:
         return pa.RecordBatch.from_pylist([], schema=found.schema)
     return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
 
 
-def leaf_key(task: LeafTask) -> tuple[Any, ...] | None:
+def leaf_key(task: LeafTask) -> tuple[Hashable, ...] | None:
     """What a leaf at its version is kept under between searches; None if it may change."""
     root, leaf = task.root, task.leaf
     if leaf.read_version is None:
@@ -200,9 +202,10 @@ def leaf_key(task: LeafTask) -> tuple[Any, ...] | None:
     return root.uri, tuple(sorted(root.storage_options.items())), leaf.location, leaf.read_version
 
 
-def kept_open(task: LeafTask) -> Any:
+def kept_open(task: LeafTask) -> Dataset:
     """The leaf of a task, kept open between searches if its version never changes."""
     key = leaf_key(task)
     if key is None:
         return reading.open_leaf(task)
-    return cache.get(("leaf", *key), lambda: reading.open_leaf(task, session=cache.session), handle_size)
+    found: Dataset = cache.get(("leaf", *key), lambda: reading.open_leaf(task, session=cache.session), handle_size)
+    return found

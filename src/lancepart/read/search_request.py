@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError
+from lancepart.model.aliases import Value
 from lancepart.model.suggest import near
 from lancepart.model.values import logical_type
 from lancepart.storage import search as storage
+from lancepart.storage.search import TextLike
 
 DISTANCE_TYPES = ("l2", "cosine", "dot", "hamming")
 TABLE, PARTITION = "table", "partition"
@@ -27,7 +30,7 @@ class VectorQuery:
     """Vectors to find the nearest rows of; ``many`` if they came as a batch."""
 
     column: str
-    vectors: Any
+    vectors: npt.NDArray[np.generic]
     many: bool = False
 
 
@@ -35,7 +38,7 @@ class VectorQuery:
 class TextQuery:
     """A text, or a query of ``lance.query``, and the columns that it asks."""
 
-    query: Any
+    query: TextLike
     columns: tuple[str, ...]
 
 
@@ -110,12 +113,12 @@ class Options:
         return self.minimum_nprobes or least, self.maximum_nprobes
 
 
-def is_text(query: Any) -> bool:
+def is_text(query: object) -> bool:
     """Whether a query is one for full text."""
     return isinstance(query, str) or storage.is_text_query(query)
 
 
-def vector_query(query: Any, column: str | None, schema: pa.Schema) -> VectorQuery:
+def vector_query(query: object, column: object, schema: pa.Schema) -> VectorQuery:
     """Vectors in the type of the column; the only vector column if none is named."""
     name = _column(column, schema, is_vector_type, "vectors")
     kind = logical_type(schema.field(name).type)
@@ -131,7 +134,7 @@ def vector_query(query: Any, column: str | None, schema: pa.Schema) -> VectorQue
     return VectorQuery(column=name, vectors=given.reshape(-1, kind.list_size), many=given.ndim == 2)
 
 
-def text_query(query: Any, column: str | None, schema: pa.Schema, indexed: Sequence[str] = ()) -> TextQuery:
+def text_query(query: object, column: object, schema: pa.Schema, indexed: Sequence[str] = ()) -> TextQuery:
     """A text and its column; a query of ``lance.query`` names its own.
 
     If none is named, it is the only one with an index for full text, or the only one that holds text.
@@ -147,7 +150,7 @@ def text_query(query: Any, column: str | None, schema: pa.Schema, indexed: Seque
     return TextQuery(query=query, columns=tuple(storage.searched_columns(query, candidates)))
 
 
-def is_vector_type(kind: Any) -> bool:
+def is_vector_type(kind: pa.DataType) -> bool:
     """Whether a column holds vectors that Lance can search."""
     stored = logical_type(kind)
     if not pa.types.is_fixed_size_list(stored):
@@ -155,14 +158,14 @@ def is_vector_type(kind: Any) -> bool:
     return bool(pa.types.is_floating(stored.value_type) or pa.types.is_uint8(stored.value_type))
 
 
-def is_text_type(kind: Any) -> bool:
+def is_text_type(kind: pa.DataType) -> bool:
     """Whether a column holds text that Lance can search."""
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return is_text_type(kind.value_type) and not pa.types.is_nested(kind.value_type)
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _column(column: Any, schema: pa.Schema, fits: Any, what: str) -> str:
+def _column(column: object, schema: pa.Schema, fits: Callable[[pa.DataType], bool], what: str) -> str:
     found = [field.name for field in schema if fits(field.type)]
     if column is None:
         if len(found) == 1:
@@ -178,7 +181,7 @@ def _column(column: Any, schema: pa.Schema, fits: Any, what: str) -> str:
     return column
 
 
-def _as_numpy(query: Any, kind: Any) -> Any:
+def _as_numpy(query: Value, kind: pa.DataType) -> npt.NDArray[np.generic]:
     """Numbers from whatever holds them: lists, numpy, Arrow, torch."""
     given = query
     if isinstance(given, pa.ChunkedArray):
@@ -203,14 +206,14 @@ def _as_numpy(query: Any, kind: Any) -> Any:
     return numbers.astype(np.uint8)
 
 
-def _check_number(name: str, value: Any, *, least: int) -> None:
+def _check_number(name: str, value: object, *, least: int) -> None:
     if value is None and name != "k":
         return
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise InvalidInputError(f"{name} is {value!r}: give a whole number from {least} up")
 
 
-def _check_range(given: Any) -> None:
+def _check_range(given: object) -> None:
     if given is None:
         return
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) != 2:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancepart.model.aliases import JsonMapping
@@ -67,13 +67,12 @@ class SearchRun:
                 ).best(wider.k, wider.offset, highest=True),
             )
 
-    def _after(self, options: Options, ranked: Any) -> Hits:
+    def _after(self, options: Options, ranked: Callable[[Options], Hits]) -> Hits:
         """What a ranking gives; a filter that is to come after it leaves some of its best rows out."""
         predicate = self.scan.predicate
         if options.prefilter or predicate is None:
-            found: Hits = ranked(options)
-            return found
-        best: Hits = ranked(replace(options, k=options.wanted, offset=0))
+            return ranked(options)
+        best = ranked(replace(options, k=options.wanted, offset=0))
         rows = self.leaves.rows(best, sorted(predicate.columns()))
         rows = rows.append_column(_PLACE, pa.array(range(len(best)), pa.int64()))
         kept = [matching_rows(batch, predicate) for batch in rows.combine_chunks().to_batches()]
@@ -87,7 +86,7 @@ class SearchRun:
         rows = rows.append_column(pa.field(ranked, pa.float32()), pa.array(hits.value, pa.float32()))
         return rows.add_column(0, pa.field(QUERY_INDEX, pa.int32()), pa.array(hits.query, pa.int32())) if many else rows
 
-    def sample(self, column: str, n: int) -> Any:
+    def sample(self, column: str, n: int) -> npt.NDArray[np.generic]:
         """Vectors of rows drawn at random, the same ones at the same snapshot."""
         number = field_id(self.scan.metadata.schema.field(column)) or 0
         opened = [(at, found) for at in self.leaves.places if (found := self.leaves.opened(at)) is not None]
@@ -101,7 +100,8 @@ class SearchRun:
         values = self.leaves.rows(Hits.together(hits), [column]).column(column).combine_chunks().drop_null()
         stored = values.storage if isinstance(values, pa.ExtensionArray) else values
         vectors = stored.flatten().to_numpy(zero_copy_only=False).reshape(len(stored), -1)
-        return vectors[np.isfinite(vectors.astype(np.float64)).all(axis=1)]
+        finite: npt.NDArray[np.generic] = vectors[np.isfinite(vectors.astype(np.float64)).all(axis=1)]
+        return finite
 
     def explain(self, query: VectorQuery, options: Options, metric: str) -> list[str]:
         """How each leaf is searched for vectors."""

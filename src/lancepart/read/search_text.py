@@ -6,9 +6,9 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancepart.layout.leaves import Leaf
@@ -20,6 +20,8 @@ from lancepart.read.search_leaves import SearchLeaves
 from lancepart.read.search_request import TextQuery
 from lancepart.storage import search as storage
 from lancepart.storage.cache import cache
+from lancepart.storage.dataset import Dataset
+from lancepart.storage.leaf_data import Addresses
 from lancepart.storage.translate import storage_errors
 
 _INDEX_SHARE = 3
@@ -29,13 +31,13 @@ _INDEX_SHARE = 3
 class Corpus:
     """The texts of leaves, indexed together: row by row the leaf's place and the address, leaf after leaf."""
 
-    handle: Any
-    bounds: Any
-    addresses: Any
+    handle: Dataset
+    bounds: npt.NDArray[np.int64]
+    addresses: Addresses
     bytes: int
     seconds: float
 
-    def positions(self, at: int, addresses: Any = None) -> Any:
+    def positions(self, at: int, addresses: Addresses | None = None) -> npt.NDArray[np.int64]:
         """Where the rows of the leaf at a place stand in the index: all of them, or those at some addresses."""
         start, stop = int(self.bounds[at]), int(self.bounds[at + 1])
         if addresses is None:
@@ -44,7 +46,7 @@ class Corpus:
         order = np.argsort(own, kind="stable")
         return start + order[np.searchsorted(own, addresses, sorter=order)]
 
-    def found(self, positions: Any) -> tuple[Any, Any]:
+    def found(self, positions: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Addresses]:
         """The places of the leaves and the addresses of rows of the index."""
         return np.searchsorted(self.bounds, positions, side="right") - 1, self.addresses[positions]
 
@@ -54,8 +56,8 @@ def corpus_of(leaves: SearchLeaves, columns: tuple[str, ...], params: Mapping[st
     scan = leaves.scan
     versions = tuple(_identity(leaves, at) for at in leaves.places)
     numbers = tuple(str(scan.metadata.schema.field(name)) for name in columns)
-    told = json.dumps({name: dict(each) for name, each in params.items()}, sort_keys=True)
-    key = ("corpus", scan.root.uri, tuple(sorted(scan.root.storage_options.items())), versions, numbers, told)
+    spelled = json.dumps({name: dict(each) for name, each in params.items()}, sort_keys=True)
+    key = ("corpus", scan.root.uri, tuple(sorted(scan.root.storage_options.items())), versions, numbers, spelled)
     return cache.get(key, lambda: _build(leaves, columns, params), lambda made: made.bytes)
 
 
@@ -84,7 +86,7 @@ def _build(leaves: SearchLeaves, columns: tuple[str, ...], params: Mapping[str, 
     )
 
 
-def _texts(leaves: SearchLeaves, at: int, columns: tuple[str, ...]) -> Any:
+def _texts(leaves: SearchLeaves, at: int, columns: tuple[str, ...]) -> pa.Table:
     opened = leaves.opened(at)
     found = (
         []
@@ -94,7 +96,7 @@ def _texts(leaves: SearchLeaves, at: int, columns: tuple[str, ...]) -> Any:
     return pa.Table.from_batches(found) if found else _no_rows(leaves, columns)
 
 
-def _no_rows(leaves: SearchLeaves, columns: tuple[str, ...]) -> Any:
+def _no_rows(leaves: SearchLeaves, columns: tuple[str, ...]) -> pa.Table:
     plain = leaves.scan.metadata.plain_schema
     fields = [*(plain.field(name) for name in columns), pa.field(ADDRESS, pa.uint64())]
     return pa.schema(fields).empty_table()
@@ -123,7 +125,9 @@ def matches(
     return Hits.of(back[places], addresses, scores)
 
 
-def _allowed(searched: SearchLeaves, corpus: Corpus, own: Any, *, whole: bool, filtered: bool) -> Any:
+def _allowed(
+    searched: SearchLeaves, corpus: Corpus, own: npt.NDArray[np.int64], *, whole: bool, filtered: bool
+) -> npt.NDArray[np.int64] | None:
     """The rows of the index that may be found; None if all may."""
     found = searched.over(searched.places, searched.matching_addresses) if filtered else [None] * len(own)
     if whole and all(each is None for each in found):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from lancepart.errors import UnsupportedOperationError
 from lancepart.layout.columns import to_table_columns
@@ -21,6 +22,8 @@ from lancepart.read.lance_pushdown import asked_of_lance, shallow
 from lancepart.read.leaf import LeafTask
 from lancepart.storage import leaf_data, table_index
 from lancepart.storage.cache import cache
+from lancepart.storage.dataset import Dataset
+from lancepart.storage.leaf_data import Addresses
 from lancepart.storage.root import Root
 from lancepart.storage.table_index import Segment
 
@@ -33,11 +36,11 @@ _SHIFT = np.uint64(32)
 class SearchUnion:
     """One dataset over leaves; its fragments by number, and whose they are: the leaf's place and its own number."""
 
-    handle: Any
+    handle: Dataset
     matching: Matching
-    numbers: Any
-    places: Any
-    own: Any
+    numbers: Addresses
+    places: npt.NDArray[np.int64]
+    own: Addresses
 
     @classmethod
     def of(cls, made: union.Union, metadata: TableMetadata, leaves: Sequence[Leaf]) -> SearchUnion:
@@ -56,12 +59,12 @@ class SearchUnion:
             own=np.array([number for _, number in whose], dtype=np.uint64),
         )
 
-    def split(self, addresses: Any) -> tuple[Any, Any]:
+    def split(self, addresses: Addresses) -> tuple[npt.NDArray[np.int64], Addresses]:
         """The places of the leaves, and the addresses there, of rows of the union."""
         at = np.searchsorted(self.numbers, addresses >> _SHIFT)
         return self.places[at], (self.own[at] << _SHIFT) | (addresses & _OFFSETS)
 
-    def joined(self, places: Any, addresses: Any) -> Any:
+    def joined(self, places: npt.NDArray[np.int64], addresses: Addresses) -> Addresses:
         """The addresses in the union of rows of leaves."""
         order = np.lexsort((self.own, self.places))
         known = _combined(self.places[order], self.own[order])
@@ -75,12 +78,12 @@ class SearchUnion:
         asked, exact = shallow(*asked_of_lance(predicate, {field.name: field.type for field in fields}))
         return asked.to_sql(names) if asked is not None and exact else None
 
-    def shown(self, batch: Any, fields: Sequence[Any]) -> Any:
+    def shown(self, batch: pa.RecordBatch, fields: Sequence[pa.Field]) -> pa.RecordBatch:
         """Rows of the union in the table's columns."""
         return to_table_columns(batch, fields, self.matching)
 
 
-def _combined(places: Any, numbers: Any) -> Any:
+def _combined(places: npt.NDArray[np.int64], numbers: Addresses) -> Addresses:
     """A leaf's place and a fragment's number as one sortable number; Lance's are of 32 bits."""
     return (places.astype(np.uint64) << _SHIFT) | numbers.astype(np.uint64)
 
@@ -89,7 +92,7 @@ def union_of(
     root: Root,
     metadata: TableMetadata,
     leaves: Sequence[Leaf],
-    opener: Callable[[LeafTask], Any],
+    opener: Callable[[LeafTask], Dataset],
     indices: Sequence[Index] = (),
 ) -> SearchUnion | None:
     """Leaves at their versions as one dataset with table-wide indices.
@@ -115,7 +118,7 @@ def _made(
     root: Root,
     metadata: TableMetadata,
     leaves: Sequence[Leaf],
-    opener: Callable[[LeafTask], Any],
+    opener: Callable[[LeafTask], Dataset],
     indices: Sequence[Index],
 ) -> SearchUnion:
     parts = [(index, part) for index in _table_wide(indices) for part in _parts(root, index)]

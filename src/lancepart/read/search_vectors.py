@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancepart.layout.columns import stores
@@ -23,6 +23,8 @@ from lancepart.read.search_union import SearchUnion
 from lancepart.read.vector_block import METRICS, VectorBlock
 from lancepart.storage import search as storage
 from lancepart.storage.cache import cache
+from lancepart.storage.dataset import Dataset
+from lancepart.storage.search import Ranked
 from lancepart.storage.translate import storage_errors
 
 REFINED = 10
@@ -125,7 +127,7 @@ class VectorSearch:
         return {"k": self.options.wanted, "metric": self.metric, "distance_range": between}
 
     @property
-    def _vectors(self) -> Any:
+    def _vectors(self) -> npt.NDArray[np.generic]:
         return self.query.vectors if self.query.many else self.query.vectors[0]
 
     def _together(self, places: list[int]) -> list[Hits]:
@@ -148,7 +150,7 @@ class VectorSearch:
         found_places, own = made.split(addresses)
         return [Hits.of(found_places, own, distances, numbers)]
 
-    def _in_union(self, made: SearchUnion) -> tuple[Any, Any, Any]:
+    def _in_union(self, made: SearchUnion) -> Ranked:
         name = made.matching.names[self.number]
         if self._fits_memory(self.leaves.places, UNION_BYTES):
             key = ("vectors", id(made), name)
@@ -246,13 +248,13 @@ class VectorSearch:
         return f"index {used.name!r} ({used.kind})" + (f", {flat} rows flat" if flat else "")
 
 
-def _read_block(handle: Any, name: str, owner: Any = None) -> tuple[VectorBlock | None, Any]:
+def _read_block(handle: Dataset, name: str, owner: object = None) -> tuple[VectorBlock | None, object]:
     """The vectors of a dataset in memory, and what must live as long as they do."""
     rows = storage.all_rows(handle, [name])
     return VectorBlock.of(rows.column(name), rows.column(storage.ADDRESS).to_numpy()), owner
 
 
-def _block_size(made: tuple[VectorBlock | None, Any]) -> int:
+def _block_size(made: tuple[VectorBlock | None, object]) -> int:
     return 0 if made[0] is None else made[0].bytes
 
 
@@ -264,11 +266,11 @@ def index_on(opened: OpenLeaf, name: str, metric: str) -> IndexUse | None:
     return cache.get(("index", *key, name, metric), lambda: _index_on(opened.handle, name, metric), lambda _: 256)
 
 
-def _index_on(handle: Any, name: str, metric: str) -> IndexUse | None:
+def _index_on(handle: Dataset, name: str, metric: str) -> IndexUse | None:
     for index in storage.indices_on(handle, name):
-        told = storage.details_of(index)
-        if str(told.get("metric_type", "")).lower() == metric:
-            compression = (told.get("compression") or {}).get("type", "flat")
+        details = storage.details_of(index)
+        if str(details.get("metric_type", "")).lower() == metric:
+            compression = (details.get("compression") or {}).get("type", "flat")
             return IndexUse(
                 name=index.name,
                 kind=str(index.index_type),

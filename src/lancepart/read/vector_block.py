@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancepart.model.values import logical_type
+from lancepart.storage.search import Ranked
+
+Floats: TypeAlias = npt.NDArray[np.floating]
+Places: TypeAlias = npt.NDArray[np.int64]
+Between: TypeAlias = tuple[float | None, float | None] | None
 
 METRICS = ("l2", "cosine", "dot")
 _EPSILON = float(np.finfo(np.float32).eps)
@@ -19,12 +25,12 @@ _AT_ONCE = 1 << 24
 class VectorBlock:
     """Vectors row by row, their squared lengths, and the addresses of their rows."""
 
-    vectors: Any
-    squares: Any
-    addresses: Any
+    vectors: Floats
+    squares: Floats
+    addresses: npt.NDArray[np.uint64]
 
     @classmethod
-    def of(cls, column: Any, addresses: Any) -> VectorBlock | None:
+    def of(cls, column: pa.Array | pa.ChunkedArray, addresses: npt.ArrayLike) -> VectorBlock | None:
         """The vectors of a column, those that are NULL left out; None if numbers in them are not finite."""
         values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         stored = values.storage if isinstance(values, pa.ExtensionArray) else values
@@ -45,17 +51,15 @@ class VectorBlock:
         """How much memory it takes."""
         return int(self.vectors.nbytes + self.squares.nbytes + self.addresses.nbytes)
 
-    def nearest(
-        self, queries: Any, k: int, metric: str, between: tuple[float | None, float | None] | None
-    ) -> tuple[Any, Any, Any]:
+    def nearest(self, queries: npt.ArrayLike, k: int, metric: str, between: Between) -> Ranked:
         """The k best rows of each query: its number, the rows' addresses and distances."""
-        found: list[tuple[Any, Any, Any]] = []
+        found: list[Ranked] = []
         for number, query in enumerate(np.asarray(queries, dtype=np.float32)):
             places, distances = self._nearest(query, k, metric, between)
             found.append((np.full(len(places), number, dtype=np.int32), self.addresses[places], distances))
         return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))  # type: ignore[return-value]
 
-    def _nearest(self, query: Any, k: int, metric: str, between: Any) -> tuple[Any, Any]:
+    def _nearest(self, query: Floats, k: int, metric: str, between: Between) -> tuple[Places, Floats]:
         places = self._candidates(query, k, metric) if between is None else np.arange(len(self.vectors))
         distances = _distances(self.vectors[places], query, metric)
         kept = np.isfinite(distances)
@@ -65,7 +69,7 @@ class VectorBlock:
         order = np.lexsort((self.addresses[places], distances))[:k]
         return places[order], distances[order]
 
-    def _candidates(self, query: Any, k: int, metric: str) -> Any:
+    def _candidates(self, query: Floats, k: int, metric: str) -> Places:
         """Places of at least the k best rows: rounding may change their order, but not by more than a margin."""
         if len(self.vectors) <= 2 * k:
             return np.arange(len(self.vectors))
@@ -85,7 +89,7 @@ class VectorBlock:
         return np.flatnonzero(estimates <= last + margin)
 
 
-def _distances(vectors: Any, query: Any, metric: str) -> Any:
+def _distances(vectors: Floats, query: Floats, metric: str) -> Floats:
     """Distances in double precision, rounded once."""
     parts = [
         _exactly(vectors[start : start + _AT_ONCE // len(query)].astype(np.float64), query.astype(np.float64), metric)
@@ -94,12 +98,14 @@ def _distances(vectors: Any, query: Any, metric: str) -> Any:
     return np.concatenate(parts).astype(np.float32)
 
 
-def _exactly(held: Any, query: Any, metric: str) -> Any:
+def _exactly(held: Floats, query: Floats, metric: str) -> Floats:
     if metric == "l2":
         away = held - query
-        return np.einsum("ij,ij->i", away, away)
+        squares: Floats = np.einsum("ij,ij->i", away, away)
+        return squares
     products = held @ query
     if metric == "dot":
         return 1 - products
     with np.errstate(divide="ignore", invalid="ignore"):
-        return 1 - products / np.sqrt(np.einsum("ij,ij->i", held, held) * (query @ query))
+        similar: Floats = products / np.sqrt(np.einsum("ij,ij->i", held, held) * (query @ query))
+        return 1 - similar

@@ -151,6 +151,6 @@ cache = ByteCache(_DEFAULT)
 config = Config()
 
 
-def handle_size(handle: Any) -> int:
+def handle_size(handle: lance.LanceDataset) -> int:
     """About how many bytes an open table holds itself."""
     return _MANIFEST_BYTES + 512 * len(handle.get_fragments())

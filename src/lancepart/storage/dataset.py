@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from lance.lance.indices import IndexDescription as IndexDescription  # noqa: PLC0414
     from lance_namespace import LanceNamespace
 
+Session: TypeAlias = lance.Session
+"""Caches that several open tables share."""
+
 Dataset: TypeAlias = lance.LanceDataset
 """A single Lance table, open at one version."""
 

@@ -43,6 +43,9 @@ Fragment: TypeAlias = FragmentMetadata
 Offsets: TypeAlias = npt.NDArray[np.int64]
 """Where rows stand in one fragment."""
 
+Addresses: TypeAlias = npt.NDArray[np.uint64]
+"""Row addresses: fragment and offset in one number each."""
+
 NativeIds: TypeAlias = tuple[str, int, tuple["NativeIds", ...]]
 """A column's name, Lance's own id of it, and the same of the fields inside it."""
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import lance
 import pyarrow as pa
 from lance import DatasetBasePath
 from lance.fragment import FragmentMetadata
 
-from lancepart.storage.leaf_data import shape_of
+from lancepart.storage.dataset import Dataset
+from lancepart.storage.leaf_data import Fragment, NativeIds, Offsets, fragments_of, shape_of
 from lancepart.storage.root import Root
 from lancepart.storage.translate import ConflictError, MissingError, storage_errors
 from lancepart.storage.union import Bases, EmptyUnion
 
 
-def find(root: Root, uri: str, version: int | None = None) -> Any:
+def find(root: Root, uri: str, version: int | None = None) -> Dataset | None:
     """The dataset at a place, None if there is none."""
     try:
         with storage_errors(f"open the dataset at {uri!r}", root):
@@ -25,25 +25,25 @@ def find(root: Root, uri: str, version: int | None = None) -> Any:
         return None
 
 
-def marks_of(handle: Any) -> dict[str, str]:
+def marks_of(handle: Dataset) -> dict[str, str]:
     """What a published union says of itself: it stands in the metadata of its schema, and so changes with its rows."""
     return {key.decode(): value.decode() for key, value in (handle.schema.metadata or {}).items()}
 
 
-def create(root: Root, uri: str, schema: pa.Schema, marks: Mapping[str, str]) -> Any:
+def create(root: Root, uri: str, schema: pa.Schema, marks: Mapping[str, str]) -> Dataset:
     """Make a union without rows at a place where nothing stands."""
     operation = lance.LanceOperation.Overwrite(schema.with_metadata(dict(marks)), [])
     with storage_errors(f"make a dataset at {uri!r}", root):
         return lance.LanceDataset.commit(uri, operation, storage_options=_options(root), max_retries=0)
 
 
-def bases_of(handle: Any) -> Bases:
+def bases_of(handle: Dataset) -> Bases:
     """The directories whose files a union names so far."""
     found = handle.base_paths()
     return Bases(known={(base.path, base.is_dataset_root): number for number, base in sorted(found.items())})
 
 
-def with_bases(root: Root, handle: Any, bases: Bases) -> Any:
+def with_bases(root: Root, handle: Dataset, bases: Bases) -> Dataset:
     """The union with more directories whose files it may name; none of them is named yet."""
     known = handle.base_paths()
     missing = [
@@ -57,31 +57,33 @@ def with_bases(root: Root, handle: Any, bases: Bases) -> Any:
     return handle
 
 
-def scratch(root: Root, handle: Any, schema: pa.Schema) -> EmptyUnion:
+def scratch(root: Root, handle: Dataset, schema: pa.Schema) -> EmptyUnion:
     """A detached version without rows, for files of the union's own to be written by."""
     with storage_errors("prepare a union", root):
         made = _detached(root, handle, lance.LanceOperation.Overwrite(schema, []))
     return EmptyUnion(root=root, handle=made)
 
 
-def with_hidden(empty: EmptyUnion, fragments: Sequence[Any], hidden: Mapping[int, Any]) -> list[Any]:
+def with_hidden(empty: EmptyUnion, fragments: Sequence[Fragment], hidden: Mapping[int, Offsets]) -> list[Fragment]:
     """Fragments of a union, some with deletion files of its own for the rows at some offsets."""
     chosen = [part for part in fragments if part.id in hidden]
     if not chosen:
         return list(fragments)
     with storage_errors("hide rows of a union", empty.root):
         handle = _detached(empty.root, empty.handle, lance.LanceOperation.Append(chosen))
-        done = {part.id: handle.get_fragment(part.id).delete_rows(hidden[part.id].tolist()) for part in chosen}
+        done = {part.id: fragments_of(handle, [part.id])[0].delete_rows(hidden[part.id].tolist()) for part in chosen}
     return [left for part in fragments if (left := done.get(part.id, part)) is not None]
 
 
-def _detached(root: Root, handle: Any, operation: Any) -> Any:
+def _detached(root: Root, handle: Dataset, operation: lance.LanceOperation.BaseOperation) -> Dataset:
     return lance.LanceDataset.commit(
         handle, operation, read_version=handle.version, detached=True, storage_options=_options(root)
     )
 
 
-def replaced(root: Root, handle: Any, schema: pa.Schema, marks: Mapping[str, str], fragments: Sequence[Any]) -> Any:
+def replaced(
+    root: Root, handle: Dataset, schema: pa.Schema, marks: Mapping[str, str], fragments: Sequence[Fragment]
+) -> Dataset:
     """The union with other fragments, columns and marks, in one commit; ConflictError if it was changed since."""
     with storage_errors("publish a union", root):
         if not is_same(handle, schema):
@@ -95,7 +97,7 @@ def replaced(root: Root, handle: Any, schema: pa.Schema, marks: Mapping[str, str
         return _committed(root, handle, operation)
 
 
-def _with_columns(root: Root, handle: Any, schema: pa.Schema, fragments: Sequence[Any]) -> Any:
+def _with_columns(root: Root, handle: Dataset, schema: pa.Schema, fragments: Sequence[Fragment]) -> Dataset:
     """A union with other columns: made aside, without indices, which know columns by number, and then put in place.
 
     Lance does not notice what others committed meanwhile: the number of the version tells that it has to be done again.
@@ -109,13 +111,13 @@ def _with_columns(root: Root, handle: Any, schema: pa.Schema, fragments: Sequenc
     return done
 
 
-def _committed(root: Root, handle: Any, operation: Any) -> Any:
+def _committed(root: Root, handle: Dataset, operation: lance.LanceOperation.BaseOperation) -> Dataset:
     return lance.LanceDataset.commit(
         handle, operation, read_version=handle.version, storage_options=_options(root), max_retries=0
     )
 
 
-def _emptied(root: Root, handle: Any, fragments: Sequence[Any]) -> list[Any]:
+def _emptied(root: Root, handle: Dataset, fragments: Sequence[Fragment]) -> list[Fragment]:
     """Fragments with all their rows deleted, which Lance then leaves out.
 
     Of all commits only a merge is refused whenever another one came first, and sets rows and marks together; but it
@@ -128,23 +130,25 @@ def _emptied(root: Root, handle: Any, fragments: Sequence[Any]) -> list[Any]:
     scene = _detached(root, empty.handle, lance.LanceOperation.Append(longer))
     made = []
     for part in fragments:
-        deleted = scene.get_fragment(part.id).delete_rows(list(range(_rows(part)))).deletion_file
+        shorter = fragments_of(scene, [part.id])[0].delete_rows(list(range(_rows(part))))
+        assert shorter is not None
+        deleted = shorter.deletion_file
         made.append(FragmentMetadata(id=part.id, files=part.files, physical_rows=_rows(part), deletion_file=deleted))
     return made
 
 
-def _rows(part: Any) -> int:
+def _rows(part: Fragment) -> int:
     return int(part.physical_rows)
 
 
-def is_same(handle: Any, schema: pa.Schema) -> bool:
+def is_same(handle: Dataset, schema: pa.Schema) -> bool:
     """Whether a union has exactly these columns, under the numbers that they would get anew."""
     bare = handle.schema.remove_metadata()
     numbers = [number for item in shape_of(handle).ids for number in _numbers(item)]
     return bool(bare.equals(schema, check_metadata=True)) and numbers == list(range(len(numbers)))
 
 
-def _numbers(item: Any) -> list[int]:
+def _numbers(item: NativeIds) -> list[int]:
     return [item[1], *(number for child in item[2] for number in _numbers(child))]
 
 

@@ -4,34 +4,46 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard
 
 import lance
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from lance.query import FullTextQuery
 
 from lancepart.errors import InvalidInputError
-from lancepart.model.aliases import JsonMapping, JsonObject
-from lancepart.storage.leaf_data import BLOBS_AS_BYTES
+from lancepart.model.aliases import JsonMapping, JsonObject, Value
+from lancepart.storage.dataset import Dataset
+from lancepart.storage.leaf_data import BLOBS_AS_BYTES, Addresses
 from lancepart.storage.row_mask import allow_list
+
+if TYPE_CHECKING:
+    from lancepart.storage.dataset import IndexDescription
+
 
 DISTANCE, SCORE, QUERY = "_distance", "_score", "query_index"
 ADDRESS = "_rowaddr"
-_TEXT_KIND = "INVERTED"
+_TEXT_KIND: Literal["INVERTED"] = "INVERTED"
+
+TextLike: TypeAlias = str | FullTextQuery
+"""A text, or a query of ``lance.query``."""
+
+Ranked: TypeAlias = tuple[npt.NDArray[np.int32], Addresses, npt.NDArray[np.float32]]
+"""Of each row found the number of its query, its address and its distance."""
 
 
 def nearest(
-    handle: Any,
+    handle: Dataset,
     column: str,
-    vectors: Any,
+    vectors: npt.NDArray[np.generic],
     k: int,
     *,
     where: str | None = None,
-    allowed: Any = None,
+    allowed: npt.ArrayLike | None = None,
     fast: bool = False,
-    **options: Any,
-) -> tuple[Any, Any, Any]:
+    **options: Value,
+) -> Ranked:
     """The best rows of each query: their query's number, row address and distance, nearest first.
 
     ``allowed`` are the only addresses that count; ``options`` are Lance's own.
@@ -50,25 +62,28 @@ def nearest(
     return numbers, _addresses(found), found.column(DISTANCE).to_numpy()
 
 
-def matches(handle: Any, query: Any, columns: Sequence[str], k: int | None, *, allowed: Any = None) -> tuple[Any, Any]:
+def matches(
+    handle: Dataset, query: TextLike, columns: Sequence[str], k: int | None, *, allowed: npt.ArrayLike | None = None
+) -> tuple[Addresses, npt.NDArray[np.float32]]:
     """The rows that match a text best: their addresses and scores, best first."""
     asked = query if is_text_query(query) else {"query": query, "columns": list(columns)}
     found = handle.scanner(columns=[SCORE], full_text_query=asked, limit=k, **_restricted(handle, allowed)).to_table()
     return _addresses(found), found.column(SCORE).to_numpy()
 
 
-def _restricted(handle: Any, allowed: Any) -> JsonObject:
+def _restricted(handle: Dataset, allowed: npt.ArrayLike | None) -> JsonObject:
     """Ask for addresses, which are the row ids unless a table has stable ones; let only some rows count."""
     where = "with_row_address" if handle.has_stable_row_ids else "with_row_id"
     return {where: True, **({} if allowed is None else {"row_addr_allowlist": allow_list(allowed)})}
 
 
-def _addresses(found: Any) -> Any:
+def _addresses(found: pa.Table) -> Addresses:
     name = "_rowaddr" if "_rowaddr" in found.schema.names else "_rowid"
-    return found.column(name).to_numpy().astype(np.uint64)
+    addresses: Addresses = found.column(name).to_numpy().astype(np.uint64)
+    return addresses
 
 
-def rows_at(handle: Any, columns: Sequence[str], addresses: Any) -> Any:
+def rows_at(handle: Dataset, columns: Sequence[str], addresses: Addresses) -> pa.Table:
     """Some columns of the rows at some addresses, in their order."""
     found = handle.scanner(
         columns=list(columns),
@@ -80,7 +95,7 @@ def rows_at(handle: Any, columns: Sequence[str], addresses: Any) -> Any:
     return found.drop_columns([ADDRESS]).take(pa.array(places)).combine_chunks()
 
 
-def positions(held: Any, addresses: Any) -> Any:
+def positions(held: Addresses, addresses: Addresses) -> npt.NDArray[np.int64]:
     """Where in an array of addresses others stand."""
     order = np.argsort(held)
     found_at = np.searchsorted(held, addresses, sorter=order)
@@ -90,27 +105,27 @@ def positions(held: Any, addresses: Any) -> Any:
     return places
 
 
-def all_rows(handle: Any, columns: Sequence[str]) -> Any:
+def all_rows(handle: Dataset, columns: Sequence[str]) -> pa.Table:
     """Some columns of all rows, with their addresses."""
     return handle.scanner(columns=list(columns), with_row_address=True, blob_handling=BLOBS_AS_BYTES).to_table()
 
 
-def in_memory(rows: Any) -> Any:
+def in_memory(rows: pa.Table) -> Dataset:
     """Rows as a dataset of their own that nobody else sees; a row's address is its place."""
     return lance.write_dataset(rows, "memory://", max_rows_per_file=1 << 31, max_bytes_per_file=1 << 50)
 
 
-def index_text(handle: Any, column: str, params: JsonMapping) -> None:
+def index_text(handle: Dataset, column: str, params: JsonMapping) -> None:
     """Build a full-text index on all rows of a dataset in memory; phrases can be asked for too."""
     handle.create_scalar_index(column, _TEXT_KIND, **{**params, "with_position": True})
 
 
-def is_text_query(query: Any) -> bool:
+def is_text_query(query: object) -> TypeGuard[FullTextQuery]:
     """Whether a query is one of the classes of ``lance.query``."""
     return isinstance(query, FullTextQuery)
 
 
-def searched_columns(query: Any, candidates: Sequence[str]) -> list[str]:
+def searched_columns(query: FullTextQuery, candidates: Sequence[str]) -> list[str]:
     """The columns that a query of ``lance.query`` asks, and maybe more: all that its plan on a tiny table names."""
     probe = in_memory(pa.table({name: pa.array([""]) for name in candidates}))
     for name in candidates:
@@ -119,20 +134,18 @@ def searched_columns(query: Any, candidates: Sequence[str]) -> list[str]:
     return [name for name in candidates if name in plan] or list(candidates)
 
 
-def indices_on(handle: Any, column: str) -> list[Any]:
+def indices_on(handle: Dataset, column: str) -> list[IndexDescription]:
     """What is known of the indices on one column of a dataset."""
     return [each for each in handle.describe_indices() if list(each.field_names) == [column]]
 
 
-def details_of(index: Any) -> JsonObject:
+def details_of(index: IndexDescription) -> JsonObject:
     """What an index tells of itself."""
-    told = index.details
-    return dict(told) if isinstance(told, Mapping) else dict(json.loads(told or "{}"))
+    details: object = index.details
+    return dict(details) if isinstance(details, Mapping) else dict(json.loads(str(details or "{}")))
 
 
-def addresses_at(handle: Any, offsets: Any) -> Any:
+def addresses_at(handle: Dataset, offsets: npt.ArrayLike) -> Addresses:
     """The addresses of the rows at some places among the live rows of a dataset."""
-    if not len(offsets):
-        return np.array([], dtype=np.uint64)
-    held = handle.scanner(columns=[], with_row_address=True).to_table().column("_rowaddr").to_numpy()
+    held: Addresses = handle.scanner(columns=[], with_row_address=True).to_table().column("_rowaddr").to_numpy()
     return held[np.asarray(offsets, dtype=np.int64)]

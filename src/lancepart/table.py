@@ -39,6 +39,7 @@ from lancepart.read.scan import Scan, ScanOptions
 from lancepart.read.search import Search
 from lancepart.read.search_request import SearchOptions
 from lancepart.storage import history
+from lancepart.storage.dataset import Dataset
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.storage.row_files import files_at, is_path
@@ -469,7 +470,7 @@ class PartitionedTable(Result):
         scan = self.scan(where, columns, version=version)
         return Search.of(scan, query, column, hybrid=hybrid, reranker=reranker, options={"k": k, **options})
 
-    def to_lance(self, where: str | None = None, version: int | str | datetime | None = None) -> Any:
+    def to_lance(self, where: str | None = None, version: int | str | datetime | None = None) -> Dataset:
         """The table at a snapshot, or the rows that match, as one ``lance.LanceDataset`` in memory.
 
         No row is copied: it names the leaves' files, and hides rows that do not match by deletion files of its own.
@@ -478,7 +479,7 @@ class PartitionedTable(Result):
 
         return union.of_scan(self.scan(where, version=version)).dataset
 
-    def publish_lance(self, path: str | os.PathLike[str] | None = None) -> Any:
+    def publish_lance(self, path: str | os.PathLike[str] | None = None) -> Dataset:
         """The latest snapshot as one Lance dataset on disk, for clients that know nothing of lancepart.
 
         It stands at a path or, without one, in ``union.lance`` beneath the root. Publishing again brings it up to date;

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
@@ -26,6 +27,7 @@ from lancepart.layout.versions import existing_numbers
 from lancepart.plan import planner
 from lancepart.read.result import Result
 from lancepart.storage import history, leaf_data
+from lancepart.storage.dataset import Dataset
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
@@ -65,7 +67,7 @@ class LeafChanges:
         """How many rows came and went."""
         return sum(step.added + step.deleted for step in self.steps)
 
-    def read(self, schema: pa.Schema, *, deletes: bool = True) -> Iterator[tuple[Step, str, Any]]:
+    def read(self, schema: pa.Schema, *, deletes: bool = True) -> Iterator[tuple[Step, str, pa.RecordBatch]]:
         """The rows in the columns of a schema with field ids, each batch with its step and its kind."""
         for step in self.steps:
             for older, newer in step.moves:
@@ -113,7 +115,7 @@ class Changes(Result):
         return f"Changes({len(self.leaves)} partitions, {sum(leaf.rows for leaf in self.leaves)} rows)"
 
 
-def changes(manifest: Manifest, since: Any, until: Any = None) -> Changes:
+def changes(manifest: Manifest, since: int | str | datetime, until: int | str | datetime | None = None) -> Changes:
     """The rows that came and went after one snapshot up to another, not yet read."""
     first = history.required(manifest, since)
     last = manifest.snapshot(history.resolve(manifest, until))
@@ -296,7 +298,7 @@ def _ended(here: _Here, number: int, operation: str) -> Iterator[tuple[str, Step
 
 def _move(
     leaf: LeafChanges, schema: pa.Schema, older: int | None, newer: int | None, deletes: bool
-) -> Iterator[tuple[str, Any]]:
+) -> Iterator[tuple[str, pa.RecordBatch]]:
     root, location = leaf.root, leaf.location
     if older == newer:
         return
@@ -322,7 +324,9 @@ def _move(
         yield from _shown(leaf, before, leaf_data.rows_at(before, gone), schema, DELETE)
 
 
-def _shown(leaf: LeafChanges, handle: Any, batches: Any, schema: pa.Schema, kind: str) -> Iterator[tuple[str, Any]]:
+def _shown(
+    leaf: LeafChanges, handle: Dataset, batches: Iterable[pa.RecordBatch], schema: pa.Schema, kind: str
+) -> Iterator[tuple[str, pa.RecordBatch]]:
     matching = Matching.of(leaf_data.shape_of(handle), leaf.metadata, leaf.object_id)
     for batch in batches:
         yield kind, to_table_columns(batch, schema, matching)

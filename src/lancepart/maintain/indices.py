@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pyarrow as pa
 
@@ -38,7 +37,7 @@ def _is_vector(kind: pa.DataType) -> bool:
     return bool(pa.types.is_floating(stored.value_type) or pa.types.is_integer(stored.value_type))
 
 
-_KINDS: tuple[tuple[tuple[str, ...], str, Callable[[Any], bool]], ...] = (
+_KINDS: tuple[tuple[tuple[str, ...], str, Callable[[pa.DataType], bool]], ...] = (
     (("ZONEMAP",), "single values", lambda kind: not pa.types.is_nested(logical_type(kind))),
     (("BTREE", "BITMAP", "BLOOMFILTER"), "single values without an encoding", _is_single),
     (("INVERTED",), "text", lambda kind: _is_text(kind) or (_is_list(kind) and _is_text(kind.value_type))),

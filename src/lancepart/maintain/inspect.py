@@ -7,7 +7,6 @@ import html
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from typing import Any
 
 import pyarrow as pa
 
@@ -21,6 +20,7 @@ from lancepart.layout.metadata import STRONG, TableMetadata, is_draft
 from lancepart.model.aliases import JsonObject
 from lancepart.plan import planner
 from lancepart.storage import history, leaf_data, refs
+from lancepart.storage.dataset import Dataset
 from lancepart.storage.history import VersionInfo
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.manifest_rows import TABLE_VERSION
@@ -144,7 +144,7 @@ class Inspect:
             return None, None, None
         return (0, 0, 0) if opened is None else leaf_data.measure(opened)
 
-    def _opened(self, leaf: Leaf) -> Any:
+    def _opened(self, leaf: Leaf) -> Dataset | None:
         """A leaf at its version; ``None`` for one that a client of the catalog has only declared."""
         try:
             return leaf_data.open_leaf(self._manifest.root, leaf.location, leaf.read_version)
@@ -153,7 +153,7 @@ class Inspect:
                 return None
             raise
 
-    def _readable(self) -> Iterator[tuple[Leaf, Any]]:
+    def _readable(self) -> Iterator[tuple[Leaf, Dataset]]:
         """The leaves that have data and can be opened; ``broken`` tells the others."""
         for leaf in self._loaded()[1]:
             with contextlib.suppress(UnreadableError):

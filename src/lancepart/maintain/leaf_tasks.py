@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,9 +18,11 @@ from lancepart.layout.declared_indices import Index
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.maintain import indices
+from lancepart.model.predicate import Predicate
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import ADDRESS, LeafTask
 from lancepart.storage import leaf_data
+from lancepart.storage.leaf_data import Addresses
 from lancepart.storage.root import Root
 from lancepart.storage.translate import UnreadableError
 
@@ -35,7 +37,7 @@ class Place:
     metadata: TableMetadata
     leaf: Leaf
 
-    def task(self, columns: tuple[str, ...] = (), predicate: Any = None) -> LeafTask:
+    def task(self, columns: tuple[str, ...] = (), predicate: Predicate | None = None) -> LeafTask:
         """What to read of it."""
         return LeafTask(root=self.root, metadata=self.metadata, leaf=self.leaf, columns=columns, predicate=predicate)
 
@@ -161,11 +163,11 @@ class Rewriting:
     """A leaf of an older spec whose rows are to move to the partitions of the newest."""
 
     place: Place
-    predicate: Any
+    predicate: Predicate | None
     job: WriteJob
 
 
-def rewrite(work: Rewriting) -> tuple[Any, distributed_write.WriteResult] | None:
+def rewrite(work: Rewriting) -> tuple[Addresses, distributed_write.WriteResult] | None:
     """Where the rows stand that move, and what was written for their new partitions; None if none does."""
     columns = tuple(work.place.metadata.schema.names)
     found = list(reading.with_addresses(work.place.task(columns, work.predicate)))

@@ -11,7 +11,6 @@ import json
 import os
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from lancepart.errors import (
     ConcurrentModificationError,
@@ -32,6 +31,7 @@ from lancepart.maintain.tags import hold
 from lancepart.plan import planner
 from lancepart.read.published_union import Publishing
 from lancepart.storage import history, published
+from lancepart.storage.dataset import Dataset
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import NAME, Manifest
 from lancepart.storage.removal import LEAF_DIRECTORY, UNION_DIRECTORY
@@ -89,7 +89,7 @@ class Place:
         return {version: name for name, version in found.items() if name.rpartition(".")[0] == self.key}
 
 
-def publish(manifest: Manifest, path: str | os.PathLike[str] | None) -> Any:
+def publish(manifest: Manifest, path: str | os.PathLike[str] | None) -> Dataset:
     """Publish the latest snapshot as one Lance dataset at a place, or bring the one there up to date."""
     place = Place.of(manifest.root, path)
     if isinstance(manifest, TreeManifest):
@@ -111,7 +111,7 @@ def publish(manifest: Manifest, path: str | os.PathLike[str] | None) -> Any:
     return done
 
 
-def _published(manifest: Manifest, place: Place) -> Any:
+def _published(manifest: Manifest, place: Place) -> Dataset:
     snapshot = manifest.snapshot()
     metadata = create.load(manifest, snapshot)
     handle = published.find(manifest.root, place.uri)
@@ -121,7 +121,11 @@ def _published(manifest: Manifest, place: Place) -> Any:
     pinned = metadata.transactions == STRONG
     if pinned:
         refuse_past(snapshot)
-        if marks.get(UNION_SNAPSHOT) == str(snapshot.version) and snapshot.version in place.pins(manifest):
+        if (
+            handle is not None
+            and marks.get(UNION_SNAPSHOT) == str(snapshot.version)
+            and snapshot.version in place.pins(manifest)
+        ):
             return handle
         _pin(manifest, place, snapshot.version)
     leaves = planner.plan(snapshot, metadata, None).leaves
@@ -137,7 +141,7 @@ def _identity(metadata: TableMetadata, root: Root) -> dict[str, str]:
     return {UNION_OF: metadata.salt or root.uri, UNION_ROOT: root.uri}
 
 
-def _own_marks(handle: Any, metadata: TableMetadata, root: Root, place: Place) -> dict[str, str]:
+def _own_marks(handle: Dataset, metadata: TableMetadata, root: Root, place: Place) -> dict[str, str]:
     """What the dataset at a place says of itself, if this table published it."""
     marks = published.marks_of(handle)
     if marks.get(UNION_OF) != _identity(metadata, root)[UNION_OF]:

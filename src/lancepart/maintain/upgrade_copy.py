@@ -19,10 +19,12 @@ from lancepart.layout.metadata import TableMetadata
 from lancepart.maintain.elsewhere import over
 from lancepart.maintain.fingerprint import Fingerprint, fingerprint
 from lancepart.model.ids import leaf_location, object_id, partition_name
+from lancepart.model.spec import PartitionSpec
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import LeafTask
 from lancepart.storage import fragment_json, leaf_data, refs
 from lancepart.storage.files import Files
+from lancepart.storage.leaf_data import Fragment
 from lancepart.storage.root import Root
 from lancepart.storage.translate import MissingError
 from lancepart.write.conform import CHUNK_ROWS
@@ -34,8 +36,8 @@ class Piece:
     """Rows of one old leaf that belong to one new partition, written and not yet part of any version."""
 
     key: tuple[str, ...]
-    values: tuple[Any, ...]
-    fragments: tuple[Any, ...]
+    values: tuple[pa.Scalar, ...]
+    fragments: tuple[Fragment, ...]
     expected: Fingerprint
 
 
@@ -47,7 +49,7 @@ class Copy:
     version: int
     pieces: tuple[Piece, ...]
 
-    def dumps(self, spec: Any) -> bytes:
+    def dumps(self, spec: PartitionSpec) -> bytes:
         """The note of it."""
         pieces = [
             {
@@ -84,7 +86,7 @@ class Partition:
     object_id: str
     location: str
     key: tuple[str, ...]
-    values: tuple[Any, ...]
+    values: tuple[pa.Scalar, ...]
     version: int
     expected: Fingerprint
 
@@ -161,7 +163,7 @@ def _copy(source: Root, old: TableMetadata, leaf: Leaf, target: Root, metadata: 
     columns = tuple(old.schema.names)
     task = LeafTask(root=source, metadata=old, leaf=leaf, columns=columns, predicate=None)
     pieces: dict[tuple[str, ...], Piece] = {}
-    buffered: list[Any] = []
+    buffered: list[pa.RecordBatch] = []
     for batch in reading.read(task):
         buffered.append(batch)
         if sum(each.num_rows for each in buffered) >= CHUNK_ROWS:
@@ -172,7 +174,11 @@ def _copy(source: Root, old: TableMetadata, leaf: Leaf, target: Root, metadata: 
 
 
 def _stage(
-    buffered: list[Any], target: Root, metadata: TableMetadata, identifier: str, pieces: dict[tuple[str, ...], Piece]
+    buffered: list[pa.RecordBatch],
+    target: Root,
+    metadata: TableMetadata,
+    identifier: str,
+    pieces: dict[tuple[str, ...], Piece],
 ) -> None:
     if not buffered:
         return
@@ -224,7 +230,7 @@ def made(target: Root, metadata: TableMetadata, copies: Sequence[Copy], identifi
     return partitions
 
 
-def _values_to_text(values: Sequence[pa.Scalar], spec: Any) -> str:
+def _values_to_text(values: Sequence[pa.Scalar], spec: PartitionSpec) -> str:
     arrays = [pa.repeat(value, 1) for value in values]
     batch = pa.RecordBatch.from_arrays(arrays, names=[field.field_id for field in spec.fields])
     sink = pa.BufferOutputStream()

@@ -105,11 +105,11 @@ def record_versions(manifest: Manifest) -> None:
     manifest.transact(plan)
 
 
-def _recorded(snapshot: Snapshot) -> dict[str, tuple[int, Any]]:
+def _recorded(snapshot: Snapshot) -> dict[str, tuple[int, int | None]]:
     """The highest number of each leaf's versions, and the version that it stands for."""
     found = snapshot.scan(f"object_type = '{TABLE_VERSION}'", columns=["object_id", READ_VERSION.name])
     assert found is not None
-    highest: dict[str, tuple[int, Any]] = {}
+    highest: dict[str, tuple[int, int | None]] = {}
     for item, version in zip(*(found.column(name).to_pylist() for name in found.column_names), strict=True):
         named = split_version_id(item)
         if named is not None and named[1] > highest.get(named[0], (0, None))[0]:

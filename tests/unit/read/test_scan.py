@@ -180,7 +180,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "unknown function": ({"where": "frobnicate(id)"}, InvalidInputError, "frobnicate"),
     "no condition": ({"where": "id + 1"}, InvalidInputError, "non-boolean"),
     "a subquery": ({"where": "id IN (SELECT 1)"}, InvalidInputError, "subqueries"),
-    "not a string": ({"where": 5}, InvalidInputError, "invalid filter 5"),
+    "not a string": ({"where": 5}, InvalidInputError, "the filter is 5"),
     "text against a number": ({"where": "k = 'x'"}, InvalidInputError, "invalid filter"),
     "unknown column": ({"columns": ["nope"]}, TableColumnNotFoundError, "'nope': the table has id, k, name"),
     "a string for columns": ({"columns": "id"}, InvalidInputError, "list of names"),

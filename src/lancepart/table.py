@@ -1,4 +1,4 @@
-"""The front door: a partitioned table, and what can be done with it."""
+"""``PartitionedTable``, the entry point: creating, opening and using a partitioned table."""
 
 from __future__ import annotations
 

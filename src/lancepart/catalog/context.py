@@ -1,4 +1,4 @@
-"""What every operation of the catalog works on."""
+"""State shared by all operations of the catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of one table: counted, inserted, merged, updated, deleted."""
+"""Operations on the rows of one table: count, insert, merge, update, delete."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class TableRequest(Protocol):
 def opened(
     catalog: Catalog, namespace: LanceNamespace, request: TableRequest, action: str, version: int | str | None = None
 ) -> Iterator[tuple[Dataset, Located]]:
-    """The table that a request names, open; what goes wrong with it is told in the table's name."""
+    """The table that a request names, open; errors name the table."""
     requests.refuse_branch(getattr(request, "branch", None))
     located = tables.locate(catalog, request.id)
     dataset = tables.open_table(catalog, namespace, located, version)

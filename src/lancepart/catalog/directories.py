@@ -1,4 +1,4 @@
-"""Table directories: what the listing sees of them, and how they go."""
+"""Table directories: how listing finds them, and how they are reserved and removed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Answer = TypeVar("Answer")
 
 
 class State(Enum):
-    """What stands in a table directory."""
+    """The contents of a table directory."""
 
     ABSENT = "absent"
     STRAY = "stray"
@@ -51,7 +51,7 @@ def v1_location(name: str) -> str:
 
 
 def state(catalog: Catalog, location: str) -> State:
-    """What stands at a location, by one listing.
+    """The contents of a location, by one listing.
 
     A directory that has any files, but no mark, is a table to the listing. Where the manifest has once kept a table in
     it, it must hold one whole: a writer leaves files behind when its table is renamed or dropped meanwhile.

@@ -1,4 +1,4 @@
-"""Tables come and go: declare, create, drop."""
+"""Declaring, creating and dropping tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A catalog whose root is a partitioned table: which of its objects are the table's, and what they show."""
+"""A catalog whose root is a partitioned table: which objects belong to the table, and how they are described."""
 
 from __future__ import annotations
 

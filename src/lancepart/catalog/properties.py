@@ -1,4 +1,4 @@
-"""Properties of namespaces and tables: which are the caller's, and which are lancepart's own."""
+"""Properties of namespaces and tables: those of the caller, and those reserved for lancepart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries of one table: filters, vectors, full text; and how they would run."""
+"""Queries of one table by filter, vector or full text, and their plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that are there already: made known to the catalog, and forgotten by it."""
+"""Registering existing tables in the catalog, and deregistering them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Renaming a table, and taking tables that only the listing knows into the manifest."""
+"""Renaming tables, and migrating tables that only directory listing knows into the manifest."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _moved_version(version: Row, located: Located, renamed: str, location: str) 
 
 
 def _adopted(catalog: Catalog, path: tuple[str, ...]) -> Located:
-    """A table of the listing, now with a row; whoever renames it at the same time meets that row."""
+    """A table known by listing only, now with a row, on which concurrent renames conflict."""
     _adopt(catalog, [path[0]])
     return tables.require(catalog, catalog.snapshot(), path)
 

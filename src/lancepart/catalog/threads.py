@@ -1,4 +1,4 @@
-"""Where an operation may run: never on a thread of pylance's own."""
+"""Run operations on threads of our own: calling pylance from one of its own threads aborts the interpreter."""
 
 from __future__ import annotations
 

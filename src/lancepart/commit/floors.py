@@ -81,7 +81,7 @@ def refuse_collected(snapshot: Snapshot, since: int, works: Sequence[LeafChanges
 
 
 def collected(partition: str) -> str:
-    """What a refused writer is told."""
+    """The error message of a writer that is refused."""
     return (
         f"partition {partition!r}: what was written for it is older than what expire or remove_orphans kept, so that "
         "it may be gone; nothing was changed: run it again, and let upkeep keep files longer than the longest write"

@@ -1,4 +1,4 @@
-"""Writing a Hive-style table: leaf by leaf through Lance's own commits, so not atomic beyond one leaf."""
+"""Writing a Hive-style table, leaf by leaf through Lance's own commits: atomic for one leaf only."""
 
 from __future__ import annotations
 

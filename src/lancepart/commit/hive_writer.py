@@ -1,4 +1,4 @@
-"""The leaves of a Hive-style table as its writers see them: made, filled, and entered into the catalog."""
+"""Creating, filling and registering the leaves of a Hive-style table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys by which a job that is run again is recognised, however long ago it was."""
+"""Idempotency keys, by which a job that is run again is recognised."""
 
 from __future__ import annotations
 

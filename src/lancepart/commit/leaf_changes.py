@@ -1,4 +1,4 @@
-"""What a transaction does to one leaf, in private versions of it that nobody else sees."""
+"""The changes of a transaction to one leaf, made in detached versions that no reader sees."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class LeafChanges:
         return Staged(fragments=fragments, schema=schema, ids=ids, source=source, base=base, moved=self.moved)
 
     def add(self, staged: Sequence[Staged]) -> None:
-        """Make staged rows part of the transaction's own version, whoever wrote them."""
+        """Make staged rows part of the transaction's own version, whichever process wrote them."""
         first, items = staged[0], tuple(item for each in staged for item in each.fragments.items)
         if self.head is None and self.is_new:
             self.head = leaf_data.create_leaf(self.root, self.location, first.schema, items)

@@ -1,4 +1,4 @@
-"""Leaves made ready to take rows of the table's schema as it is now."""
+"""Preparing a leaf to take rows of the table's current schema."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def prepared(
 ) -> tuple[int | None, LeafShape, bool]:
     """A version of a leaf that can take rows of the table's schema as it is now, made if need be.
 
-    Whether all its rows were written anew for that is told too.
+    The third value says whether all its rows were rewritten for that.
     """
     handle = leaf_data.open_leaf(root, location, version)
     shape = leaf_data.shape_of(handle)

@@ -1,4 +1,4 @@
-"""Which leaf partition values have in a snapshot, and which id a new one gets."""
+"""Finding the leaf of given partition values in a snapshot, and the id of a new one."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _beneath_known(derived: str, key: Key, known: Mapping[Key, str]) -> str:
 def existing(
     snapshot: Snapshot, metadata: TableMetadata, wanted: Sequence[tuple[PartitionSpec, Key, tuple[pa.Scalar, ...]]]
 ) -> dict[tuple[int, Key], Leaf]:
-    """The leaves that exist for some partition values, whoever named them."""
+    """The existing leaves of some partition values, of this client or another."""
     found: dict[tuple[int, Key], Leaf] = {}
     for spec in {spec.id: spec for spec, _, _ in wanted}.values():
         keys = [(key, values) for other, key, values in wanted if other.id == spec.id]

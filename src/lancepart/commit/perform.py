@@ -1,4 +1,4 @@
-"""One change in a transaction of its own."""
+"""Run one change in a transaction of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a transaction read, and whether it still holds when the transaction commits."""
+"""The read set of a transaction, validated when it commits."""
 
 from __future__ import annotations
 

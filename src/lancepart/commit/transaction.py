@@ -1,4 +1,4 @@
-"""A transaction: changes of many leaves, made in private, published in one commit."""
+"""Transactions: changes to many leaves, prepared in detached versions and published in one commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of rows, for telling which rows of a leaf have one of them."""
+"""An index of key values, for finding the rows of a leaf that have one of them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class KeyIndex:
 
 
 def check_types(schema: pa.Schema, on: Sequence[str]) -> None:
-    """Refuse columns whose values can't be told equal."""
+    """Refuse columns whose values can't be compared for equality."""
     for name in on:
         kinds = list(_leaves(logical_type(schema.field(name).type)))
         wrong = [kind for kind in kinds if pa.types.is_nested(kind)]

@@ -1,4 +1,4 @@
-"""Upserts: which rows of a table have the keys of others, and rows completed by what they do not name."""
+"""Upserts: finding the rows that have given keys, and completing partial rows from them."""
 
 from __future__ import annotations
 

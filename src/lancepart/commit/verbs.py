@@ -1,4 +1,4 @@
-"""What a transaction can do to rows, each in terms of removing and adding them."""
+"""The operations of a transaction on rows, each expressed as removing and adding rows."""
 
 from __future__ import annotations
 

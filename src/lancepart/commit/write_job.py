@@ -1,4 +1,4 @@
-"""What tasks elsewhere write for a commit, and how it becomes part of a transaction."""
+"""What the tasks of a distributed write report, and how a transaction adopts it."""
 
 from __future__ import annotations
 

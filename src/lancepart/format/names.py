@@ -1,4 +1,4 @@
-"""Every name that stands on disk, spelled once: other programs read them."""
+"""Every key and column name that is written to disk, defined once: other programs read them."""
 
 from __future__ import annotations
 

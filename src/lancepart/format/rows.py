@@ -31,7 +31,7 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One object of the catalog; ``columns`` holds what stands in columns beyond the catalog's own."""
+    """One object of the catalog; ``columns`` holds the values of columns beyond the catalog's own."""
 
     object_id: str
     object_type: str

@@ -1,4 +1,4 @@
-"""Rows between the table's columns and those of a leaf."""
+"""Converting rows between the table's columns and those of a leaf."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def bare(arrow_type: pa.DataType) -> pa.DataType:
     """
     if pa.types.is_dictionary(arrow_type):
         return pa.dictionary(arrow_type.index_type, bare(arrow_type.value_type))
-    loose = pa.types.is_fixed_size_list(arrow_type)
-    return map_children(arrow_type, lambda field: pa.field(field.name, bare(field.type), loose or field.nullable))
+    nullable = pa.types.is_fixed_size_list(arrow_type)
+    return map_children(arrow_type, lambda field: pa.field(field.name, bare(field.type), nullable or field.nullable))
 
 
 def is_blob(arrow_type: pa.DataType) -> bool:

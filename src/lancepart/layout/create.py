@@ -1,4 +1,4 @@
-"""Making a partitioned table, and changing what it is."""
+"""Creating a partitioned table, and changing its definition."""
 
 from __future__ import annotations
 

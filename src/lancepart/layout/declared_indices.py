@@ -52,10 +52,10 @@ class Index:
 
     def to_json(self) -> JsonObject:
         """What is written down; what earlier versions did not know is left out where it is as usual."""
-        told: JsonObject = {"name": self.name, "column": self.column, "kind": self.kind, "params": dict(self.params)}
-        told |= {"scope": self.scope} if self.scope != LEAF else {}
-        told |= {"where": self.where} if self.where is not None else {}
-        return told | ({"segments": list(self.segments)} if self.segments else {})
+        spelled: JsonObject = {"name": self.name, "column": self.column, "kind": self.kind, "params": dict(self.params)}
+        spelled |= {"scope": self.scope} if self.scope != LEAF else {}
+        spelled |= {"where": self.where} if self.where is not None else {}
+        return spelled | ({"segments": list(self.segments)} if self.segments else {})
 
 
 def declared(snapshot: Snapshot) -> tuple[Index, ...]:

@@ -1,4 +1,4 @@
-"""The leaves of the expression draft, each at what its row's three columns say."""
+"""The leaves of the expression draft, each at the version that its row's three columns name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of a table's schema, by field id: no leaf is touched, each is read as what it is."""
+"""Schema evolution by field id: no leaf is rewritten, each is read with the columns it has."""
 
 from __future__ import annotations
 

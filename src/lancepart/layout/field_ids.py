@@ -1,4 +1,4 @@
-"""The highest field id that a table ever gave, where nobody wrote it down."""
+"""The highest field id that a table ever assigned, where it was not recorded."""
 
 from __future__ import annotations
 

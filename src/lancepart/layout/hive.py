@@ -1,4 +1,4 @@
-"""What makes a namespace a Hive-style partitioned table: three properties, and the columns that they name."""
+"""The three properties that make a namespace a Hive-style partitioned table, and the columns they name."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class HiveColumn:
 
     @property
     def key(self) -> str:
-        """What stands before the ``=`` in names."""
+        """The part of directory names before the ``=``."""
         return f"{self.name}{_SUFFIXES[self.function]}"
 
     @property

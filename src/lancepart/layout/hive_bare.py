@@ -1,4 +1,4 @@
-"""What a bare tree says of itself: its directories name the levels, its first leaf the other columns."""
+"""The definition of a Hive-style tree without a catalog: levels from directory names, columns from its first leaf."""
 
 from __future__ import annotations
 

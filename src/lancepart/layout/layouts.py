@@ -46,7 +46,7 @@ class Layout(Protocol):
         """Which of a leaf's columns stand for which of the table's."""
 
     def refuse_past(self, snapshot: Snapshot, metadata: TableMetadata) -> None:
-        """Refuse to read a snapshot other than the latest where the leaves of it can't be told any more."""
+        """Refuse to read a snapshot other than the latest if its leaves are no longer known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class HiveLayout:
     def candidates(
         self, snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False
     ) -> pa.Table:
-        """All leaves: what a filter leaves of them is told from their values."""
+        """All leaves; filters are applied to their values."""
         return _tree(snapshot).tree.leaves
 
     def leaves(

@@ -1,4 +1,4 @@
-"""The leaves of a partitioned table: what the manifest says of each, at one snapshot."""
+"""The leaves of a partitioned table at one snapshot, as recorded in the manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of a leaf's columns stand for which of the table's."""
+"""Matching the columns of a leaf to those of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which layout the table at a root has, and making one of the Hive-style layout."""
+"""Detecting the layout of the table at a root, and creating a Hive-style table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a table that is there already is the one that a caller wants to make."""
+"""Comparing an existing table with the definition that a caller wants to create."""
 
 from __future__ import annotations
 

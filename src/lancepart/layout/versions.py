@@ -1,4 +1,4 @@
-"""Which version of each leaf a reader must read, by the rows of the leaves and those of their versions."""
+"""The version of each leaf that a reader must read, from the rows of leaves and of their versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows that came and went between two snapshots."""
+"""The rows inserted and deleted between two snapshots."""
 
 from __future__ import annotations
 

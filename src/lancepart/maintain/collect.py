@@ -1,4 +1,4 @@
-"""Garbage: snapshots that expire, and files that no kept snapshot needs."""
+"""Garbage collection: expiring snapshots, and removing files that no kept snapshot needs."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class Collecting:
         done = over(self.spark, sweep.remove, tasks, "collecting", progress=self.progress)
         self.notes += [f"{task.top}: {each.broken}" for task, each in zip(tasks, done, strict=True) if each.broken]
         gone = tuple(task.top for task in tasks if _is_unnamed(task.top, self.before))
-        return self._told(report, gone, sum(each.files for each in done), sum(each.bytes for each in done))
+        return self._summarized(report, gone, sum(each.files for each in done), sum(each.bytes for each in done))
 
     def _doomed(self, found: Sequence[Found]) -> Iterator[Removing]:
         after = kept(self.manifest, self.oldest)
@@ -118,9 +118,9 @@ class Collecting:
         """What would go, if nothing changed meanwhile."""
         gone = tuple(each.top for each in found if _is_unnamed(each.top, self.before))
         garbage = [item for each in found for item in each.garbage]
-        return self._told(report, gone, len(garbage), sum(item.size for item in garbage))
+        return self._summarized(report, gone, len(garbage), sum(item.size for item in garbage))
 
-    def _told(self, report: MaintenanceResult, gone: tuple[str, ...], files: int, size: int) -> MaintenanceResult:
+    def _summarized(self, report: MaintenanceResult, gone: tuple[str, ...], files: int, size: int) -> MaintenanceResult:
         return replace(
             report,
             changed=report.changed + len(gone),

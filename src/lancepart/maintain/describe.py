@@ -1,4 +1,4 @@
-"""What a table is, in one value: its columns, partitioning, size and snapshot."""
+"""The description of a table: its columns, partitioning, size and snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taking back a table that a write had just made and then failed."""
+"""Removing a table that a failed write had just created."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removing a table that has a root of its own, and whether there is one."""
+"""Dropping a table that has a root of its own, and checking whether one exists."""
 
 from __future__ import annotations
 

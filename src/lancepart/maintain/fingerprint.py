@@ -1,4 +1,4 @@
-"""Whether two sets of rows are the same, whatever their order: how many, and a sum over what each one holds."""
+"""An order-independent fingerprint of a set of rows: their number and a sum of their hashes."""
 
 from __future__ import annotations
 

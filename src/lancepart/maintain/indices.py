@@ -1,4 +1,4 @@
-"""The indices that a table's owner asked for, remembered so that upkeep can build them again."""
+"""The indices that a table's owner declared, recorded so that maintenance can build them again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table is made of, as Arrow tables."""
+"""The metadata of a table as Arrow tables."""
 
 from __future__ import annotations
 

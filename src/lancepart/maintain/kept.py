@@ -1,4 +1,4 @@
-"""What must stay: for each directory of leaves the versions that a kept snapshot may read."""
+"""The versions that must be kept: for each directory of leaves, those that a kept snapshot may read."""
 
 from __future__ import annotations
 

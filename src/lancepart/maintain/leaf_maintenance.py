@@ -1,4 +1,4 @@
-"""Upkeep of a table's leaves, safe beside writers: each step is a transaction, and yields to those it meets."""
+"""Maintenance of leaves, safe beside writers: each step is a transaction that gives way to conflicting ones."""
 
 from __future__ import annotations
 

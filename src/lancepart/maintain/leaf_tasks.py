@@ -1,4 +1,4 @@
-"""What upkeep does to one leaf: plain tasks that make versions nobody sees, here or on an executor."""
+"""Maintenance tasks on one leaf, which create detached versions, here or on an executor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The upkeep that a table's owner asks for."""
+"""``table.maintenance``: the maintenance operations of a table."""
 
 from __future__ import annotations
 

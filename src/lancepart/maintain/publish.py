@@ -210,7 +210,7 @@ def unpublish(manifest: Manifest, path: str | os.PathLike[str] | None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
-    """A place at which a union is published, the snapshots that it holds on to, and what stands there."""
+    """A place at which a union is published, the snapshots that it holds on to, and whether a dataset is there."""
 
     uri: str
     snapshot: int | None
@@ -234,10 +234,10 @@ def registered(manifest: Manifest) -> list[Registered]:
 
 def _seen(manifest: Manifest, place: Place) -> Registered:
     handle = published.find(manifest.root, place.uri)
-    told = None if handle is None else published.marks_of(handle).get(UNION_SNAPSHOT)
+    marked = None if handle is None else published.marks_of(handle).get(UNION_SNAPSHOT)
     return Registered(
         uri=place.uri,
-        snapshot=None if told is None else int(told),
+        snapshot=None if marked is None else int(marked),
         version=None if handle is None else int(handle.version),
         fragments=None if handle is None else len(handle.get_fragments()),
         pinned=tuple(sorted(place.pins(manifest))),

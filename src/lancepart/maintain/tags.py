@@ -1,4 +1,4 @@
-"""Names for snapshots."""
+"""Tags: names for snapshots."""
 
 from __future__ import annotations
 

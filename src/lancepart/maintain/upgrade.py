@@ -1,4 +1,4 @@
-"""The two older layouts turned into the current one."""
+"""Upgrading tables of the two older layouts to the current one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of an old tree written into new leaves; what was done is noted, so that no leaf is copied twice."""
+"""Copying the rows of a Hive-style tree into new leaves, with a record of progress so that no leaf is copied twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The expression draft turned into the current layout, in place: no row of data moves."""
+"""Upgrading the expression draft in place: no data is rewritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Hive-style table turned into the current layout: its rows are written anew beside the old tree, which stays."""
+"""Upgrading a Hive-style table: its rows are written to new leaves beside the old tree, which is kept."""
 
 from __future__ import annotations
 

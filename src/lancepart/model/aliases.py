@@ -1,4 +1,4 @@
-"""Names for what has no type of its own: JSON, and values of columns as Python holds them."""
+"""Type aliases for values without a type of their own: JSON, and values of columns as Python objects."""
 
 from __future__ import annotations
 

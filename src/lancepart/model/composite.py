@@ -1,4 +1,4 @@
-"""Nested values as bytes, so that a struct, a list or a map has a hash too."""
+"""Nested values encoded as bytes, so that structs, lists and maps can be hashed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets of values of one column: what a filter leaves possible, and what a partition can hold."""
+"""Sets of values of one column: those that a filter allows, or that a partition can hold."""
 
 from __future__ import annotations
 

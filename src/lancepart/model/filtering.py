@@ -1,4 +1,4 @@
-"""Filters asked of rows in memory, by DataFusion."""
+"""Evaluating filters on rows in memory, by DataFusion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hash functions inside DataFusion, whose Python functions take fixed types: one is made for each use."""
+"""The hash functions as DataFusion UDFs; these have fixed types, so one is registered for each use."""
 
 from __future__ import annotations
 

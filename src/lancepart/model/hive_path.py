@@ -63,7 +63,7 @@ def split(name: str) -> tuple[str, str | None] | None:
 
 
 def stringifies(arrow_type: pa.DataType) -> bool:
-    """Whether values of a type can be told from their text."""
+    """Whether values of a type can be parsed back from their text."""
     kind, types = logical_type(arrow_type), pa.types
     text = types.is_string(kind) or types.is_large_string(kind)
     number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind)

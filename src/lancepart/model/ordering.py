@@ -1,4 +1,4 @@
-"""How the values of an Arrow type line up: as keys that have a first, a last and a next."""
+"""The order of an Arrow type's values, as keys that have a least, a greatest and a next one."""
 
 from __future__ import annotations
 

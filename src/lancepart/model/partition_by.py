@@ -1,4 +1,4 @@
-"""What users write for ``partition_by``, turned into partition fields."""
+"""Parsing ``partition_by`` into partition fields."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from lancepart.model.values import logical_type
 class PartitionField:
     """How one partition value is derived from source columns.
 
-    Of an ``opaque`` field the values in a table can't be told from its rows, and with ``any_zone`` the parts of a time
+    The values of an ``opaque`` field can't be derived from a table's rows, and with ``any_zone`` the parts of a time
     may be those in UTC or in the column's zone: another client wrote them.
     """
 

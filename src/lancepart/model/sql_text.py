@@ -1,4 +1,4 @@
-"""SQL as a row of tokens: enough to find names and calls without mistaking what stands inside quotes."""
+"""A tokenizer for SQL: enough to find names and calls outside quotes."""
 
 from __future__ import annotations
 

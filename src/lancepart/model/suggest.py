@@ -1,4 +1,4 @@
-"""Names like one that is not known, for errors."""
+"""Suggestions for misspelt names, for error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the partition values that another client stored can be told from its rows."""
+"""How far partition values that another client stored can be derived from its rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lancepart.model.widening import UTC_ZONES
 
 
 def trusted(spec: PartitionSpec, schema: pa.Schema, *, foreign: bool) -> PartitionSpec:
-    """A spec whose fields say what can't be told of their values, so that nothing is concluded from it."""
+    """A spec whose fields are marked where their values can't be derived, so that nothing is concluded from them."""
     return replace(spec, fields=tuple(_trusted(field, schema, foreign=foreign) for field in spec.fields))
 
 

@@ -147,7 +147,7 @@ def holds_exactly(declared: pa.DataType, given: pa.DataType) -> bool:
 
 
 def extension_metadata(arrow_type: pa.DataType) -> str | bytes:
-    """What stands in ``ARROW:extension:metadata`` for an extension type; Arrow's own do not say it themselves.
+    """The value of ``ARROW:extension:metadata`` for an extension type; Arrow's own do not say it themselves.
 
     >>> extension_metadata(pa.fixed_shape_tensor(pa.float32(), [2, 3]))
     '{"shape": [2, 3]}'

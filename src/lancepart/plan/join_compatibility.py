@@ -1,4 +1,4 @@
-"""What two partitionings have in common over join keys: values that every leaf of both sides can tell."""
+"""What two partitionings have in common over the join keys: values that both sides can derive for every leaf."""
 
 from __future__ import annotations
 

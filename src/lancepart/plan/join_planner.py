@@ -1,4 +1,4 @@
-"""Which leaves of two tables go together in a join: those that can hold equal keys, and no others."""
+"""Planning joins: which leaves of two tables can hold equal keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which leaves can hold a row that meets a constraint, told from their partition values."""
+"""Pruning leaves by their partition values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a join shows: its columns, and which part of its filter each side can be asked before the join."""
+"""The columns of a join's result, and the parts of its filter that can be pushed to each side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work of different sizes packed into about equal bins."""
+"""Bin packing: work of different sizes in bins of about equal size."""
 
 from __future__ import annotations
 

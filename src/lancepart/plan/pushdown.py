@@ -1,4 +1,4 @@
-"""A domain of partition values as a filter on the manifest's column, short enough for an index to serve."""
+"""A domain of partition values as a filter on a column of the manifest, short enough for an index."""
 
 from __future__ import annotations
 

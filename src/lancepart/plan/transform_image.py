@@ -1,4 +1,4 @@
-"""What a domain of source values becomes under a partition field: the domain of its partition values."""
+"""The image of a domain of source values under a partition field."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SMALL_TYPE = 256
 
 
 def image(field: PartitionField, domains: Sequence[Domain | None], value_type: pa.DataType) -> Domain | None:
-    """The partition values that rows within the source domains can have, or None when that cannot be told.
+    """The partition values that rows within the source domains can have, or None if that is unknown.
 
     Exact for identity, time parts, truncate and whatever has few source values; a source that is None is free.
     """

@@ -1,4 +1,4 @@
-"""A query over named tables: planned by DataFusion, with partitions pruned by the filters that reach each table."""
+"""Queries over named tables, planned by DataFusion, with partitions pruned by the filters pushed to each table."""
 
 from __future__ import annotations
 

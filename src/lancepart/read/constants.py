@@ -1,4 +1,4 @@
-"""What a filter is left with in a leaf whose path holds some of the columns: those are the same in all of its rows."""
+"""Simplifying a filter for a leaf whose path holds some of the columns: they have one value in all its rows."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class PartitionedDataset(ds.Dataset):  # type: ignore[misc]
 
     @property
     def partition_expression(self) -> pc.Expression:
-        """What is true of all rows, as far as pyarrow is told."""
+        """A condition that holds for all rows, as pyarrow defines it."""
         return pc.scalar(True)
 
     def scanner(self, columns: Columns = None, filter: pc.Expression | None = None, **options: object) -> ds.Scanner:
@@ -144,7 +144,7 @@ class DatasetFragment:
 
     @property
     def partition_expression(self) -> pc.Expression:
-        """What is true of all rows, as far as pyarrow is told."""
+        """A condition that holds for all rows, as pyarrow defines it."""
         return self._dataset.partition_expression
 
     def scanner(self, schema: pa.Schema | None = None, **options: Unpack[ScannerOptions]) -> ds.Scanner:

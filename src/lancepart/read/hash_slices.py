@@ -1,4 +1,4 @@
-"""A group of a join that is too large cut by a hash of its keys: equal keys stay together, on both sides."""
+"""Splitting a group of a join that is too large by a hash of its keys, alike on both sides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search found: rows by the leaf and the address where they stand, each with a distance or a score."""
+"""The rows that a search found: leaf, row address, and distance or score."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Hits:
 
     @classmethod
     def of(cls, leaf: npt.ArrayLike, address: Sized, value: npt.ArrayLike, query: npt.ArrayLike | None = None) -> Hits:
-        """Hits in one leaf, given by its place, or in many; of one query unless told."""
+        """Hits in one leaf, given by its place, or in many; of one query by default."""
         size = len(address)
         return cls(
             query=np.zeros(size, dtype=np.int32) if query is None else np.asarray(query, dtype=np.int32),

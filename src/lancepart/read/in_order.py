@@ -1,4 +1,4 @@
-"""Batches of many leaves in the order of the leaves, a few of which are read ahead on threads."""
+"""Batches of many leaves in the order of the leaves, read ahead on threads."""
 
 from __future__ import annotations
 

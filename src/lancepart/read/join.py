@@ -1,4 +1,4 @@
-"""A lazy join of two tables, group of leaves by group of leaves: planned when first asked, run on threads."""
+"""A lazy join of two tables, one group of leaves at a time: planned on first use, run on threads."""
 
 from __future__ import annotations
 

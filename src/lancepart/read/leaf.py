@@ -1,4 +1,4 @@
-"""Reading one leaf as the table shows it."""
+"""Reading one leaf in the table's columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory a query may use."""
+"""The memory limit of a query."""
 
 from __future__ import annotations
 

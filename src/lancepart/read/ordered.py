@@ -23,7 +23,7 @@ _ITEM = re.compile(r"^(?P<name>.+?)(?:\s+(?P<way>asc|desc))?(?:\s+nulls\s+(?P<nu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """One column to sort by; NULLs are larger than all values unless told otherwise, as in PostgreSQL."""
+    """One column to sort by; by default NULLs are larger than all values, as in PostgreSQL."""
 
     column: str
     descending: bool = False

@@ -1,4 +1,4 @@
-"""A lazy scan: planned when first asked, read on threads, in bounded memory."""
+"""A lazy scan: planned on first use, read on threads, in bounded memory."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Search(Result):
 
     @cached_property
     def metric(self) -> str:
-        """How distances are measured: as told, as the column's index does, or the usual way for its type."""
+        """The distance type: the one given, that of the column's index, or the default for its type."""
         assert self.vector is not None
         if self.options.distance_type is not None:
             return self.options.distance_type

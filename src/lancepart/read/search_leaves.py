@@ -1,4 +1,4 @@
-"""Leaves that a search looks into: each opened once at its version, asked on threads, its rows shown as the table's."""
+"""The leaves of a search: each opened once at its version and searched on threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a search asks for, checked: vectors of the column's kind, texts, options with the meanings of LanceDB."""
+"""Validating the request of a search: query vectors, texts, and options with the meanings of LanceDB."""
 
 from __future__ import annotations
 

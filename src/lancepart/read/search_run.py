@@ -1,4 +1,4 @@
-"""A search being made: both kinds of rankings over the same leaves, each opened once."""
+"""The execution of a search: vector and text rankings over the same leaves, each opened once."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class SearchRun:
 
 
 def shared(exact: Hits, found: Hits, queries: int) -> float:
-    """The mean share of the exact hits that were found, told by their distances, since equal ones are as good."""
+    """The mean share of the exact hits that were found, compared by distance, since equal distances are equally good."""
     shares = []
     for number in range(queries):
         true = exact.value[exact.query == number]

@@ -1,4 +1,4 @@
-"""Large pieces of work cut smaller: a leaf by its fragments, a group of a join by the leaves of one side."""
+"""Splitting large work: a leaf by its fragments, a group of a join by the leaves of one side."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class LeafSource(ds.Dataset):  # type: ignore[misc]
         return next((run.error for run in self._runs if run.error is not None), None)
 
     def close(self) -> None:
-        """Stop reading, whoever still waits for rows."""
+        """Stop reading, even if a consumer still waits for rows."""
         for run in self._runs:
             run.close()
 

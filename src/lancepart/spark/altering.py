@@ -1,4 +1,4 @@
-"""ALTER TABLE: all changes of the columns in one commit, then those of the properties."""
+"""ALTER TABLE: all column changes in one commit, then the properties."""
 
 from __future__ import annotations
 

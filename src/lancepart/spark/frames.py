@@ -1,4 +1,4 @@
-"""Spark DataFrames written through a table's own verbs: executors write fragments, and report them to whoever asked."""
+"""Writing Spark DataFrames through a table's own methods: executors write fragments and report them to the driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Garbage of a warehouse: directories of tables that no row names, left by statements that failed or were killed."""
+"""Removing orphan directories of a warehouse, left by statements that failed or were killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other tables into partitioned ones: part by part, so that an import that was killed goes on where it was."""
+"""Importing other tables part by part, so that an import that was killed can resume."""
 
 from __future__ import annotations
 

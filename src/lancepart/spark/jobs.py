@@ -1,4 +1,4 @@
-"""Jobs for a scheduler: each can be run again, tells how it went in its exit code and in a last line of JSON."""
+"""Jobs for a scheduler: each can be run again, and reports its result by exit code and a last line of JSON."""
 
 from __future__ import annotations
 

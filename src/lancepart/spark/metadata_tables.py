@@ -1,4 +1,4 @@
-"""What SQL can read beside partitioned tables: what they are made of, and plain Lance tables of the warehouse."""
+"""Tables that SQL can read beside partitioned ones: their metadata tables, and plain Lance tables of a warehouse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of Spark's readers and writers, of jobs and of tables: a misspelt one is refused, not passed over."""
+"""Options of Spark readers and writers, of jobs and of tables: unknown ones are refused."""
 
 from __future__ import annotations
 

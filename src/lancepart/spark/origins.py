@@ -1,4 +1,4 @@
-"""Where rows are imported from: Parquet, Delta and Iceberg files, or anything that Spark can read."""
+"""Sources of imports: Parquet, Delta and Iceberg files, or anything that Spark can read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Partition fields that come and go one by one: each change is a new version of the spec, made of the newest."""
+"""Adding and dropping partition fields one by one: each change is a new version of the spec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a task does on an executor."""
+"""Running a task on an executor."""
 
 from __future__ import annotations
 

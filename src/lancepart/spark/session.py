@@ -1,4 +1,4 @@
-"""A Spark session with everything set that partitioned tables need."""
+"""A Spark session with all settings that partitioned tables need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What JSON of unknown origin must look like before anything is made of it."""
+"""Validating the structure of untrusted JSON before it is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams written exactly once: a batch's rows and the batch's number are one commit, whoever tries it again."""
+"""Exactly-once streaming writes: a batch's rows and its number are one commit."""
 
 from __future__ import annotations
 

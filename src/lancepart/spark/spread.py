@@ -1,4 +1,4 @@
-"""Any work in pieces, done by Spark's executors."""
+"""Running work in pieces on Spark's executors."""
 
 from __future__ import annotations
 

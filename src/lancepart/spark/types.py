@@ -1,4 +1,4 @@
-"""Arrow types as Spark has them, and arrays as Spark takes them."""
+"""Conversion between Arrow and Spark types, and of arrays for Spark."""
 
 from __future__ import annotations
 

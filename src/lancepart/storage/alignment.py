@@ -1,4 +1,4 @@
-"""Rows in memory as Lance wants it: Rust refuses buffers that do not start at a multiple of their values' width."""
+"""Aligning buffers of Arrow data for Lance, which requires it."""
 
 from __future__ import annotations
 

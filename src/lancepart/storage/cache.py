@@ -1,4 +1,4 @@
-"""What searches keep open and in memory between calls: one cache, bounded in bytes and shared by all threads."""
+"""The cache that searches share: bounded in bytes, used by all threads."""
 
 from __future__ import annotations
 

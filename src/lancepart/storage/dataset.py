@@ -1,4 +1,4 @@
-"""Single Lance tables: opened, written, cloned."""
+"""Opening, writing and cloning single Lance tables."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ class Files:
 
 
 def is_unfinished(path: str) -> bool:
-    """Whether a file has the name under which a local disk takes in what is to have another name when it is whole.
+    """Whether a file is a temporary file that the object store has not yet renamed.
 
     >>> is_unfinished("leaf/data/a.lance#1"), is_unfinished("leaf/data/a.lance")
     (True, False)

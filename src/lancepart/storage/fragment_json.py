@@ -1,4 +1,4 @@
-"""Fragments that were written and are not yet part of any version, noted down and found again."""
+"""Fragments that are not yet part of any version, as JSON."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def stage(root: Root, location: str, rows: pa.Table, *, base: int | str | None) 
 
 
 def _write_new(rows: pa.Table, uri: str, options: dict[str, str] | None) -> list[FragmentMetadata]:
-    """Write fragments of a leaf that is to be made; told to overwrite, Lance would warn that there is nothing yet."""
+    """Write fragments of a new leaf; in overwrite mode Lance would warn that there is no dataset yet."""
     given = aligned(rows)
     try:
         return list(write_fragments(given, uri, schema=rows.schema, mode="create", storage_options=options))

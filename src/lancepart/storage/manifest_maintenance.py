@@ -1,4 +1,4 @@
-"""Upkeep of ``__manifest`` itself, so that a commit costs the same after thousands of them."""
+"""Maintenance of ``__manifest`` itself, so that the cost of a commit does not grow with their number."""
 
 from __future__ import annotations
 

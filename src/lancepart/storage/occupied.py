@@ -1,4 +1,4 @@
-"""Whose a root is: what stands there that no table or catalog of lancepart's put there."""
+"""Checking that a root is not in use by something else than lancepart."""
 
 from __future__ import annotations
 

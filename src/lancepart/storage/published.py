@@ -1,4 +1,4 @@
-"""Unions that stand on disk, and become other ones in place by commits of their own."""
+"""Published unions: Lance datasets on disk that are updated in place by commits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What branches, tags and the latest version of a single Lance table stand for."""
+"""Resolving branches, tags and the latest version of a single Lance table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Removing a table that has a root of its own, with all its leaves: only if it is the table that is meant."""
+"""Removing a table that has a root of its own, with all its leaves, after checking that it is the one meant."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def refuse_other_table(root: Root, location: str, meant: Meant) -> None:
     snapshot = Manifest(Root(root.uri_of(location), root.storage_options)).snapshot()
     if snapshot.handle is not None and not meant(snapshot):
         raise InvalidTableStateError(
-            f"location {location!r} is not removed: what stands there is not the table that the catalog's row means"
+            f"location {location!r} is not removed: the table there is not the one that the catalog's row refers to"
         )
     if snapshot.handle is None and not all(is_of_root(info.path[len(location) + 1 :]) for info in files.walk(location)):
         raise InvalidTableStateError(f"location {location!r} is not removed: no partitioned table stands there")

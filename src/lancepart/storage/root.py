@@ -1,4 +1,4 @@
-"""Where a catalog lives, and what may be named beneath it."""
+"""The root of a catalog, and which names may be used beneath it."""
 
 from __future__ import annotations
 

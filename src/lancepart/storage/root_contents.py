@@ -1,4 +1,4 @@
-"""What stands at a root that has no table of ours, for errors that say what to do."""
+"""The contents of a root without a table of ours, for error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that must come to their end: Ctrl-C waits for them."""
+"""Steps that must complete: Ctrl-C is delivered after them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Result = TypeVar("Result")
 _PATIENCE = 3
 
 
-def uninterrupted(action: Callable[[], Result], what: str, told: Callable[[Result], str]) -> Result:
+def uninterrupted(action: Callable[[], Result], what: str, describe: Callable[[Result], str]) -> Result:
     """Do something to its end; who pressed Ctrl-C meanwhile gets his ``KeyboardInterrupt`` then, with the outcome.
 
     Lance looks for signals in the main thread while it works, and would give up halfway. Who presses Ctrl-C again and
-    again does not wait, and is told that the outcome is unknown.
+    again does not wait, and gets an error that says that the outcome is unknown.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
@@ -34,7 +34,7 @@ def uninterrupted(action: Callable[[], Result], what: str, told: Callable[[Resul
     signal.signal(signal.SIGINT, hold)
     try:
         result = action()
-        outcome = told(result)
+        outcome = describe(result)
         return result
     finally:
         signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""Columns in the table's types: every value exactly, or an error that names the column and the first that is not."""
+"""Casting columns to the table's types without loss; errors name the column and the first value that does not fit."""
 
 from __future__ import annotations
 

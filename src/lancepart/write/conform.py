@@ -1,4 +1,4 @@
-"""Data as it comes, made to fit the table's schema or refused, before anything is written."""
+"""Converting input data to the table's schema, or refusing it, before anything is written."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def any_rows(data: RowSource, schema: pa.Schema) -> pa.Table:
 
 
 def named(data: RowSource, schema: pa.Schema) -> frozenset[str]:
-    """The columns that at least one row names, as far as that can be told without reading a stream."""
+    """The columns that at least one row names, as far as that is known without reading a stream."""
     if _are_dicts(data):
         return frozenset(name for row in data for name in row)
     if is_spark(data) or _is_frame(data):

@@ -1,4 +1,4 @@
-"""Which types fit into which: all of their values, or those that the column's type holds exactly."""
+"""Which types fit into which: all of their values, or only those that are represented exactly."""
 
 from __future__ import annotations
 

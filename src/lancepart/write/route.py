@@ -1,4 +1,4 @@
-"""Rows to partitions: each row's partition values, and the rows of each partition put together."""
+"""Routing rows to partitions: computing partition values and splitting rows by them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python's values as columns: what a column's type holds exactly, by the same rule as values of Arrow's types."""
+"""Converting Python values to columns, under the same rules as Arrow values."""
 
 from __future__ import annotations
 

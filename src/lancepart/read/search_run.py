@@ -116,7 +116,7 @@ class SearchRun:
 
 
 def shared(exact: Hits, found: Hits, queries: int) -> float:
-    """The mean share of the exact hits that were found, compared by distance, since equal distances are equally good."""
+    """The mean share of the exact hits that were found, compared by distance: rows at equal distances are as good."""
     shares = []
     for number in range(queries):
         true = exact.value[exact.query == number]

@@ -118,7 +118,7 @@ class Scan(Result):
         where, schema = self.where, self.metadata.plain_schema
         if not isinstance(where, str):
             return None if where is None else parse(where, schema)
-        return self.snapshot.derived(("filter", where, schema), lambda: parse(where, schema))
+        return self.snapshot.derived(("filter", where, schema.serialize().to_pybytes()), lambda: parse(where, schema))
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -173,7 +173,7 @@ def _planned(scan: Scan) -> tuple[tuple[Leaf, ...], frozenset[str]]:
 
     if scan.planned is not None:
         return make()
-    return scan.snapshot.derived(("search", scan.where, scan.metadata.plain_schema), make)
+    return scan.snapshot.derived(("search", scan.where, scan.metadata.plain_schema.serialize().to_pybytes()), make)
 
 
 def _is_small(leaf: Leaf, opened: OpenLeaf, names: Sequence[str]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
-from typing import Any
+from typing import TypeVar
 
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
@@ -19,8 +19,13 @@ from lancepart.read.scan import Scan
 from lancepart.read.union_builder import Builder, Source, has_blobs, live_fragments, schema_of
 from lancepart.read.union_parts import LeafParts, Part, UnionParts, parts_of
 from lancepart.storage import lance_tables, leaf_data, union
+from lancepart.storage.dataset import Dataset
+from lancepart.storage.leaf_data import Fragment
 from lancepart.storage.root import Root
 from lancepart.storage.union import EmptyUnion
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +36,7 @@ class Union:
     ``fragment_key``, ``bases`` those of other directories.
     """
 
-    dataset: Any
+    dataset: Dataset
     fragments: Mapping[int, tuple[str, int]]
     keys: Mapping[str, int] = dataclass_field(default_factory=dict)
     bases: Mapping[str, int] = dataclass_field(default_factory=dict)
@@ -64,7 +69,7 @@ def of_leaves(
     predicate: Predicate | None = None,
     partly: frozenset[str] | None = None,
     uri: str = union.MEMORY,
-    opener: Callable[[LeafTask], Any] = reading.open_leaf,
+    opener: Callable[[LeafTask], Dataset] = reading.open_leaf,
     known: Mapping[str, int] | None = None,
     others: Sequence[str] = (),
 ) -> Union:
@@ -138,7 +143,7 @@ def _numbered(
     return Union(dataset=empty.filled(made, hidden), fragments=whose, keys=numbers.given, bases=bases)
 
 
-def fragment_key(location: str, item: Any) -> str:
+def fragment_key(location: str, item: Fragment) -> str:
     """What tells a fragment of a leaf from all others: the files that hold its rows."""
     return " ".join([location, *(file.path for file in item.files)])
 
@@ -159,13 +164,13 @@ class Numbers:
         return number
 
 
-def over(items: Sequence[Any], action: Callable[[Any], Any]) -> list[Any]:
+def over(items: Sequence[Item], action: Callable[[Item], Made]) -> list[Made]:
     """Do something for each item, on threads."""
     with ThreadPoolExecutor(THREADS) as pool:
         return list(pool.map(action, items))
 
 
-def open_source(task: LeafTask, opener: Callable[[LeafTask], Any] = reading.open_leaf) -> Source | None:
+def open_source(task: LeafTask, opener: Callable[[LeafTask], Dataset] = reading.open_leaf) -> Source | None:
     """Open a leaf, and find the rows that its filter matches; None if it has none."""
     opened = reading.opened(task, opener)
     if opened is None:

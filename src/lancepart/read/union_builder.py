@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +16,10 @@ from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import TableMetadata, without_ids
 from lancepart.model.schema import field_id
 from lancepart.storage import leaf_data, union
-from lancepart.storage.leaf_data import LeafShape
+from lancepart.storage.dataset import Dataset
+from lancepart.storage.leaf_data import Fragment, LeafShape, Offsets
 from lancepart.storage.translate import storage_errors
-from lancepart.storage.union import EmptyUnion
+from lancepart.storage.union import EmptyUnion, File
 
 _BLOB_MARK = b"lance-encoding:blob"
 
@@ -32,10 +32,10 @@ class Source:
     """
 
     leaf: Leaf
-    handle: Any
+    handle: Dataset
     shape: LeafShape
     matching: Matching
-    shown: Mapping[int, Any] | None = None
+    shown: Mapping[int, Offsets] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +43,10 @@ class Columns:
     """How a leaf's files give the union's columns: by their ids, or as columns that must be computed."""
 
     ids: Mapping[int, int]
-    computed: tuple[tuple[str, Any], ...]
+    computed: tuple[tuple[str, pa.Field], ...]
 
 
-def live_fragments(source: Source) -> list[Any]:
+def live_fragments(source: Source) -> list[Fragment]:
     """The fragments of a leaf that have rows."""
     return [item.metadata for item in source.handle.get_fragments() if item.metadata.num_rows]
 
@@ -62,7 +62,7 @@ def schema_of(metadata: TableMetadata, sources: Sequence[Source]) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _encoded(field: Any, number: int | None, sources: Sequence[Source]) -> Any:
+def _encoded(field: pa.Field, number: int | None, sources: Sequence[Source]) -> pa.Field:
     """A field that holds blobs as the leaves hold them: bytes beside the file, or in it, or plain."""
     if not is_blob(field.type) and not is_marked(field):
         return field
@@ -80,7 +80,7 @@ def _encoded(field: Any, number: int | None, sources: Sequence[Source]) -> Any:
     return pa.field(field.name, found[0].type, field.nullable, {**kept, **marked} or None)
 
 
-def _stored(source: Source, number: int | None) -> Any:
+def _stored(source: Source, number: int | None) -> pa.Field | None:
     """The leaf's own field for a column of the table."""
     name = None if number is None else source.matching.names.get(number)
     return None if name is None else source.shape.schema.field(name)
@@ -91,7 +91,7 @@ def has_blobs(metadata: TableMetadata) -> bool:
     return any(is_blob(each.type) or is_marked(each) for each in metadata.schema)
 
 
-def is_marked(field: Any) -> bool:
+def is_marked(field: pa.Field) -> bool:
     """Whether a column holds blobs in Lance's first encoding of them."""
     return (field.metadata or {}).get(_BLOB_MARK) == b"true"
 
@@ -105,8 +105,8 @@ class Builder:
         self.columns = list(zip(metadata.schema, shape.schema, shape.ids, strict=True))
 
     def fragments(
-        self, source: Source, bases: Mapping[int | None, int], numbered: Sequence[tuple[int, Any]]
-    ) -> list[tuple[Any, Any]]:
+        self, source: Source, bases: Mapping[int | None, int], numbered: Sequence[tuple[int, Fragment]]
+    ) -> list[tuple[Fragment, Offsets]]:
         """The fragments of a leaf under their numbers in the union, each with the offsets of rows to hide."""
         columns = self.columns_of(source)
         made = []
@@ -117,7 +117,9 @@ class Builder:
                 part = union.fragment(item, number, fields=columns.ids, bases=bases, own=own)
             except UnsupportedOperationError as error:
                 raise _refused(source.leaf, str(error)) from None
-            hidden = () if shown is None else union.hidden_offsets(int(item.physical_rows), shown)
+            hidden = (
+                np.array([], dtype=np.int64) if shown is None else union.hidden_offsets(int(item.physical_rows), shown)
+            )
             made.append((part, hidden))
         return made
 
@@ -141,13 +143,13 @@ class Builder:
                 computed.append((shown.name, wanted))
         return Columns(ids=ids, computed=tuple(computed))
 
-    def shown(self, source: Source, item: Any) -> Any:
+    def shown(self, source: Source, item: Fragment) -> Offsets | None:
         """The offsets of a fragment's rows that the union shows, None for all."""
         if source.shown is not None:
             return source.shown[item.id]
         return None if item.deletion_file is None else leaf_data.live_offsets(source.handle, item.id)
 
-    def _computed(self, source: Source, item: Any, computed: Sequence[tuple[str, Any]]) -> list[Any]:
+    def _computed(self, source: Source, item: Fragment, computed: Sequence[tuple[str, pa.Field]]) -> list[File]:
         """A data file with the columns that are not in the leaf's as the table shows them: of its path, or widened."""
         if not computed:
             return []
@@ -161,11 +163,14 @@ class Builder:
         schema = pa.schema([self.empty.shape.schema.field(name) for name, _ in computed])
         return [self.empty.write_columns(pa.table(columns, schema=schema))]
 
-    def _read(self, source: Source, item: Any, fields: Sequence[Any], names: list[str]) -> list[Any]:
+    def _read(self, source: Source, item: Fragment, fields: Sequence[pa.Field], names: list[str]) -> list[pa.Array]:
         """Columns of a fragment in the table's types; at the places of deleted rows any value stands."""
         with storage_errors(f"read the leaf at {source.leaf.location!r}", self.empty.root):
             found = source.handle.scanner(
-                columns=names, with_row_address=True, fragments=[source.handle.get_fragment(item.id)], **AS_BYTES
+                columns=names,
+                with_row_address=True,
+                fragments=leaf_data.fragments_of(source.handle, [item.id]),
+                **AS_BYTES,
             ).to_table()
         offsets = (found.column("_rowaddr").to_numpy() & np.uint64(0xFFFFFFFF)).astype(np.int64)
         places = np.zeros(int(item.physical_rows), dtype=np.int64)
@@ -179,7 +184,7 @@ def _refused(item: Leaf, reason: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(f"leaf {item.object_id!r} can't be in a union: {reason}")
 
 
-def _is_same(stored: Any, shown: Any) -> bool:
+def _is_same(stored: pa.Field, shown: pa.Field) -> bool:
     """Whether a leaf's files hold a column just as the union's would."""
     same_kind = is_blob(stored.type) == is_blob(shown.type) and is_marked(stored) == is_marked(shown)
     return same_kind and (is_blob(stored.type) or bare(stored.type) == bare(shown.type))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any
 
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.storage.cache import cache
+from lancepart.storage.dataset import Dataset
+from lancepart.storage.leaf_data import Fragment, Offsets
 from lancepart.storage.root import Root
 from lancepart.storage.union import Bases
 
@@ -26,8 +27,8 @@ class Part:
 
     key: str
     fragment: int
-    shown: Any
-    hidden: Any
+    shown: Fragment
+    hidden: Offsets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,7 @@ class UnionParts:
         with self._lock:
             return self.bases.number(path, is_dataset=True)
 
-    def place(self, root: Root, location: str, handle: Any) -> dict[int | None, int]:
+    def place(self, root: Root, location: str, handle: Dataset) -> dict[int | None, int]:
         """The numbers of the directories that a leaf names files of."""
         with self._lock:
             return self.bases.of_leaf(root, location, handle)

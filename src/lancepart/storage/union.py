@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias
 
 import lance
 import numpy as np
@@ -14,11 +14,15 @@ from lance.fragment import DataFile, FragmentMetadata, write_fragments
 
 from lancepart.errors import UnsupportedOperationError
 from lancepart.storage.alignment import aligned
-from lancepart.storage.leaf_data import LeafShape, shape_of
+from lancepart.storage.dataset import Dataset
+from lancepart.storage.leaf_data import Fragment, LeafShape, NativeIds, Offsets, fragments_of, shape_of
 from lancepart.storage.root import Root
 from lancepart.storage.translate import storage_errors
 
 MEMORY = "memory://"
+
+File: TypeAlias = DataFile
+"""A data file of a fragment, as Lance names it."""
 
 _ABSENT = -2
 """What Lance calls a column of a data file that the dataset no longer has."""
@@ -40,13 +44,13 @@ class Bases:
             self.known[path, is_dataset] = self._highest
         return self.known[path, is_dataset]
 
-    def of_leaf(self, root: Root, location: str, handle: Any) -> dict[int | None, int]:
+    def of_leaf(self, root: Root, location: str, handle: Dataset) -> dict[int | None, int]:
         """The numbers of a leaf's own directory, as ``None``, and of those that the leaf itself names files of."""
-        own = {None: self.number(root.uri_of(location), is_dataset=True)}
-        others = {
+        own: dict[int | None, int] = {None: self.number(root.uri_of(location), is_dataset=True)}
+        others: dict[int | None, int] = {
             key: self.number(base.path, is_dataset=base.is_dataset_root) for key, base in handle.base_paths().items()
         }
-        return {**own, **others}
+        return own | others
 
     def registered(self, used: Collection[int]) -> list[DatasetBasePath]:
         """Some of the directories as Lance wants them; their names must differ."""
@@ -62,14 +66,14 @@ class EmptyUnion:
     """A union that has its columns and no rows yet."""
 
     root: Root
-    handle: Any
+    handle: Dataset
 
     @property
     def shape(self) -> LeafShape:
         """Its columns with their ids."""
         return shape_of(self.handle)
 
-    def write_columns(self, rows: Any) -> Any:
+    def write_columns(self, rows: pa.Table) -> DataFile:
         """Write a data file of the union's own that holds some of its columns for one fragment."""
         with storage_errors("write columns of a union", self.root):
             made = write_fragments(
@@ -79,13 +83,15 @@ class EmptyUnion:
             raise UnsupportedOperationError(f"Lance wrote {rows.num_rows} rows of one fragment as {len(made)} files")
         return made[0].files[0]
 
-    def filled(self, fragments: Sequence[Any], hidden: Mapping[int, Any]) -> Any:
+    def filled(self, fragments: Sequence[Fragment], hidden: Mapping[int, Offsets]) -> Dataset:
         """The union with fragments that carry their numbers, less the rows at some offsets of them."""
         with storage_errors("make a union", self.root):
             handle = _committed(self.root, self.handle, lance.LanceOperation.Append(list(fragments)))
             if not hidden:
                 return handle
-            left = [handle.get_fragment(number).delete_rows(offsets.tolist()) for number, offsets in hidden.items()]
+            done = [fragments_of(handle, [number])[0].delete_rows(gone.tolist()) for number, gone in hidden.items()]
+            left = [part for part in done if part is not None]
+            assert len(left) == len(done)
             return _committed(self.root, handle, lance.LanceOperation.Delete(left, [], "lancepart"))
 
 
@@ -98,8 +104,13 @@ def create(root: Root, uri: str, schema: pa.Schema, bases: Sequence[DatasetBaseP
 
 
 def fragment(
-    found: Any, number: int, *, fields: Mapping[int, int], bases: Mapping[int | None, int], own: Iterable[Any] = ()
-) -> Any:
+    found: Fragment,
+    number: int,
+    *,
+    fields: Mapping[int, int],
+    bases: Mapping[int | None, int],
+    own: Iterable[DataFile] = (),
+) -> Fragment:
     """A leaf's fragment as a union names it, with the ids of the union's columns and no deletions.
 
     ``own`` are data files of the union's own. Columns of the leaf that the union does not have are marked as absent.
@@ -112,7 +123,7 @@ def fragment(
     )
 
 
-def _named(file: Any, fields: Mapping[int, int], bases: Mapping[int | None, int]) -> Any:
+def _named(file: DataFile, fields: Mapping[int, int], bases: Mapping[int | None, int]) -> DataFile:
     return DataFile(
         str(file.path),
         [fields.get(column, _ABSENT) for column in file.fields],
@@ -124,7 +135,7 @@ def _named(file: Any, fields: Mapping[int, int], bases: Mapping[int | None, int]
     )
 
 
-def _refuse_unknown(found: Any) -> None:
+def _refuse_unknown(found: Fragment) -> None:
     """Refuse what a union could misread: old files can't stand beside newer ones, overlays change values."""
     if any((file.file_major_version, file.file_minor_version) < (2, 0) for file in found.files):
         raise UnsupportedOperationError(
@@ -134,7 +145,7 @@ def _refuse_unknown(found: Any) -> None:
         raise UnsupportedOperationError("it has data overlays, which hide values of its files: overwrite the partition")
 
 
-def field_mapping(leaf: Sequence[Any], union: Sequence[Any]) -> dict[int, int] | None:
+def field_mapping(leaf: NativeIds, union: NativeIds) -> dict[int, int] | None:
     """The ids of a column and all inside it in a leaf, each with that in the union; None if they are built otherwise.
 
     >>> field_mapping(("s", 7, (("a", 8, ()),)), ("renamed", 0, (("a", 1, ()),)))
@@ -151,14 +162,14 @@ def field_mapping(leaf: Sequence[Any], union: Sequence[Any]) -> dict[int, int] |
     return found
 
 
-def hidden_offsets(rows: int, shown: Any) -> Any:
+def hidden_offsets(rows: int, shown: Offsets) -> Offsets:
     """The offsets of a fragment's rows that are not among those shown."""
     kept = np.zeros(rows, dtype=bool)
     kept[shown] = True
     return np.flatnonzero(~kept)
 
 
-def _committed(root: Root, handle: Any, operation: Any) -> Any:
+def _committed(root: Root, handle: Dataset, operation: lance.LanceOperation.BaseOperation) -> Dataset:
     return lance.LanceDataset.commit(
         handle, operation, read_version=handle.version, storage_options=_options(root), max_retries=0
     )

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from lancepart import deferred as _deferred  # noqa: F401
+from lancepart import engines as _engines
 from lancepart import errors
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from lancepart.table import PartitionedTable, create_table, drop_table, exists, open_table, scan_polars, upgrade
 
     __version__: str
+
+_engines.install()
 
 __all__ = [
     "Changes",

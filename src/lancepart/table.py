@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeGuard, Unpack
+from typing import TYPE_CHECKING, Any, TypeVarTuple, Unpack
 
 import pyarrow as pa
 
-from lancepart.commit import distributed_write, hive, merging
-from lancepart.commit.hive import HiveWrite
+from lancepart.commit.actions import Action, Append, Delete, Overwrite, Update, Upsert
 from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.commit.merge import Merge
+from lancepart.commit.merge_action import MergeRows
 from lancepart.commit.perform import perform
 from lancepart.commit.result import CommitResult
 from lancepart.commit.transaction import SNAPSHOT, Transaction
@@ -25,9 +25,17 @@ from lancepart.errors import (
     UnsupportedOperationError,
 )
 from lancepart.layout import create, evolution, opening, same_definition
-from lancepart.layout.hive_tree import TreeManifest
-from lancepart.layout.layouts import refuse_past
-from lancepart.layout.metadata import HIVE, MANIFEST, STRONG, WEAK, TableMetadata
+from lancepart.layout.metadata import STRONG, TableMetadata
+from lancepart.layout.table_manifest import (
+    TableManifest,
+    committing,
+    load,
+    maintained,
+    namespace_of,
+    past_version,
+    pinned_version,
+    travelling,
+)
 from lancepart.model.aliases import RowSource
 from lancepart.model.parameters import Parameters
 from lancepart.model.spec import PartitionField, PartitionSpec
@@ -38,18 +46,15 @@ from lancepart.read.result import Result
 from lancepart.read.scan import Scan, ScanOptions
 from lancepart.read.search import Search
 from lancepart.read.search_request import SearchOptions
-from lancepart.storage import history
 from lancepart.storage.dataset import Dataset
-from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.storage.row_files import files_at, is_path
 from lancepart.storage.translate import is_secret
-from lancepart.write.conform import is_rereadable, rereadable
-from lancepart.write.elsewhere import check_distribution, is_spark, spark_frames
+from lancepart.write.conform import rereadable
+from lancepart.write.frames import AUTO
 
 if TYPE_CHECKING:
     import polars as pl
-    from pyspark.sql import DataFrame
 
     from lancepart.catalog import DirectoryNamespace
     from lancepart.maintain.changes import Changes
@@ -60,6 +65,9 @@ if TYPE_CHECKING:
     from lancepart.read.dataset import PartitionedDataset
 
 Partitioning = Sequence[str | PartitionField]
+Given = TypeVarTuple("Given")
+
+_SCHEMA_CHANGE = "a change of the schema"
 
 
 def create_table(
@@ -81,17 +89,11 @@ def create_table(
     >>> table.scan("country = 'FR'").to_arrow().to_pylist()
     [{'id': 2, 'country': 'FR'}]
     """
-    if layout not in (MANIFEST, HIVE):
-        raise UnsupportedOperationError(f"layout {layout!r} is not supported: use {MANIFEST!r} or {HIVE!r}")
-    if transactions not in (STRONG, WEAK):
-        raise InvalidInputError(f"transactions is {transactions!r}: use {STRONG!r} or {WEAK!r}")
     parsed = Root.parse(root, storage_options)
     try:
-        if layout == HIVE:
-            return PartitionedTable(opening.create_hive(parsed, schema, partition_by))
-        manifest = Manifest(parsed)
-        create.create(manifest, schema, partition_by, transactions=transactions)
-        return PartitionedTable(manifest)
+        return PartitionedTable(
+            opening.create_table(parsed, schema, partition_by, transactions=transactions, layout=layout)
+        )
     except TableAlreadyExistsError:
         if not exist_ok:
             raise
@@ -134,7 +136,7 @@ def open_table(
     Whichever layout it has; ``namespace`` is the path of a Hive-style table inside a larger catalog.
     """
     manifest = opening.find(Root.parse(root, storage_options), namespace)
-    table = PartitionedTable(manifest, version=_past(manifest, version))
+    table = PartitionedTable(manifest, version=past_version(manifest, version))
     _ = table.metadata
     return table
 
@@ -144,19 +146,7 @@ def open_pinned(
 ) -> PartitionedTable:
     """Open a table at the version that a plan was made at; one without snapshots as it is now."""
     manifest = opening.find(Root.parse(root, storage_options))
-    known = None if isinstance(manifest, TreeManifest) else history.resolve(manifest, version)
-    return PartitionedTable(manifest, version=known)
-
-
-def _past(manifest: Manifest, version: int | str | datetime | None) -> int | None:
-    """The snapshot that a user names, if the table can still be read as it was then."""
-    if version is None:
-        return None
-    if isinstance(manifest, TreeManifest):
-        refuse_past(manifest.snapshot())
-    found = history.resolve(manifest, version)
-    refuse_past(manifest.snapshot(found))
-    return found
+    return PartitionedTable(manifest, version=pinned_version(manifest, version))
 
 
 def scan_polars(
@@ -183,8 +173,9 @@ def upgrade(
     """
     parsed = Root.parse(root, storage_options)
     from lancepart.maintain import upgrade as upgrades
+    from lancepart.maintain.local import executor_for
 
-    return PartitionedTable(upgrades.upgrade(parsed, namespace, spark=spark, remove_old=remove_old))
+    return PartitionedTable(upgrades.upgrade(parsed, namespace, executor=executor_for(spark), remove_old=remove_old))
 
 
 def _unpickled(
@@ -196,14 +187,14 @@ def _unpickled(
 class PartitionedTable(Result):
     """One table out of many Lance tables, one a partition."""
 
-    def __init__(self, manifest: Manifest, *, version: int | None = None) -> None:
+    def __init__(self, manifest: TableManifest, *, version: int | None = None) -> None:
         self._manifest = manifest
         self._version = version
 
     @property
     def metadata(self) -> TableMetadata:
         """The table's definition as it stands."""
-        return create.load(self._manifest, self._manifest.snapshot(self._version))
+        return load(self._manifest, self._version)
 
     @property
     def schema(self) -> pa.Schema:
@@ -241,26 +232,22 @@ class PartitionedTable(Result):
     @property
     def tags(self) -> Tags:
         """Names for snapshots."""
-        if self.metadata.transactions != STRONG:
-            refuse_past(self._manifest.snapshot(self._version))
         from lancepart.maintain.tags import Tags
 
-        return Tags(self._manifest)
+        return Tags(travelling(self._manifest, self._version))
 
     @property
     def maintenance(self) -> Maintenance:
         """Upkeep."""
-        self._require_current("maintenance")
         from lancepart.maintain.maintenance import Maintenance
 
-        return Maintenance(self._manifest)
+        return Maintenance(maintained(self._manifest, "maintenance", self._version))
 
     def changes(self, since: int | str | datetime, until: int | str | datetime | None = None) -> Changes:
         """The rows inserted and deleted after one snapshot up to another, lazily; ``_change`` says which they are."""
-        self._require_current("changes")
         from lancepart.maintain.changes import changes
 
-        return changes(self._manifest, since, until)
+        return changes(maintained(self._manifest, "changes", self._version), since, until)
 
     @property
     def inspect(self) -> Inspect:
@@ -270,18 +257,14 @@ class PartitionedTable(Result):
         return Inspect(self._manifest, self._version)
 
     def append(
-        self, data: RowSource, *, idempotency_key: str | None = None, distribution: str = "auto"
+        self, data: RowSource, *, idempotency_key: str | None = None, distribution: str = AUTO
     ) -> CommitResult | None:
         """Add rows in one atomic commit; the new snapshot's version (in weak mode ``None``, and not atomic).
 
         Of all calls with one ``idempotency_key``, whatever they do, only one commits. A Spark DataFrame is written by
         the executors: ``distribution`` says whether its rows are brought together by partition first.
         """
-        data = self._given(data)
-        check_distribution(distribution)
-        if self._is_for_executors(data):
-            return self._on_spark(data, distributed_write.APPEND, idempotency_key, distribution)
-        return self._perform("append", lambda tx: tx.append(data), idempotency_key, again=is_rereadable(data))
+        return self._perform(Append(data=self._given(data), distribution=distribution), idempotency_key)
 
     def overwrite(
         self,
@@ -290,43 +273,34 @@ class PartitionedTable(Result):
         *,
         whole_table: bool = False,
         idempotency_key: str | None = None,
-        distribution: str = "auto",
+        distribution: str = AUTO,
     ) -> CommitResult | None:
         """Replace exactly the partitions that the data touches or, with ``where``, exactly the rows that match it.
 
         ``whole_table=True`` replaces all rows of the table.
         """
         data = self._given(data)
-        check_distribution(distribution)
         if whole_table and where is not None:
             raise InvalidInputError("whole_table replaces all rows, and where only some: give one of them")
         where = "true" if whole_table else where
-        if self._is_for_executors(data):
-            mode = distributed_write.OVERWRITE if where is None else distributed_write.WHERE
-            return self._on_spark(data, mode, idempotency_key, distribution, where=where)
-        again = is_rereadable(data)
-        return self._perform("overwrite", lambda tx: tx.overwrite(data, where), idempotency_key, again=again)
+        return self._perform(Overwrite(data=data, where=where, distribution=distribution), idempotency_key)
 
     def delete(self, where: str, *, idempotency_key: str | None = None) -> CommitResult | None:
         """Remove the rows that match."""
-        return self._perform("delete", lambda tx: tx.delete(where), idempotency_key)
+        return self._perform(Delete(where=where), idempotency_key)
 
     def update(
         self, set: Mapping[str, str], where: str | None = None, *, idempotency_key: str | None = None
     ) -> CommitResult | None:
         """Set columns to SQL expressions in the rows that match; a row whose partition changes moves."""
-        return self._perform("update", lambda tx: tx.update(set, where), idempotency_key)
+        return self._perform(Update(values=set, where=where), idempotency_key)
 
     def upsert(
-        self, data: RowSource, on: Sequence[str], *, idempotency_key: str | None = None, distribution: str = "auto"
+        self, data: RowSource, on: Sequence[str], *, idempotency_key: str | None = None, distribution: str = AUTO
     ) -> CommitResult | None:
         """Replace the rows that have the same key, in the columns that the data names, and add the others."""
-        data = self._given(data)
-        check_distribution(distribution)
-        if self._is_for_executors(data) and not self._completed_here(data):
-            return self._on_spark(data, distributed_write.UPSERT, idempotency_key, distribution, on=on)
-        kept = rereadable(data)
-        return self._perform("upsert", lambda tx: tx.upsert(kept, on), idempotency_key)
+        kept = rereadable(self._given(data))
+        return self._perform(Upsert(data=kept, on=on, distribution=distribution), idempotency_key)
 
     def _given(self, data: RowSource) -> RowSource:
         """Paths as files, which are reached as the table is."""
@@ -334,57 +308,22 @@ class PartitionedTable(Result):
 
     def merge(self, source: RowSource, on: Sequence[str]) -> Merge:
         """Match rows of a source by key; say what happens to them, and end with ``execute()``: one commit."""
-        self._require_current("merge")
+        maintained(self._manifest, "merge", self._version)
+        return Merge(source=self._given(source), on=on, run=self._merge)
 
-        def run(merge: Merge, key: str | None) -> CommitResult | None:
-            kept = replace(merge, source=rereadable(merge.source))
-
-            def act(tx: Transaction | HiveWrite) -> None:
-                assert isinstance(tx, Transaction)
-                merging.run(tx, kept)
-
-            return self._perform("merge", act, key)
-
-        return Merge(source=self._given(source), on=on, run=run)
+    def _merge(self, merge: Merge, key: str | None) -> CommitResult | None:
+        kept = replace(merge, source=rereadable(merge.source))
+        return self._perform(MergeRows(merge=kept), key)
 
     def transaction(self, isolation: str = SNAPSHOT, *, idempotency_key: str | None = None) -> Transaction:
         """Several changes as one commit: ``with table.transaction() as tx:``."""
         self._refuse_past()
-        self._refuse_tree("transaction")
-        once = None if idempotency_key is None else IdempotencyKey(key=idempotency_key)
-        return Transaction(manifest=self._manifest, isolation=isolation, once=once)
+        manifest = committing(self._manifest, "transaction")
+        return Transaction(manifest=manifest, isolation=isolation, once=_once(idempotency_key))
 
-    def _is_for_executors(self, data: RowSource) -> TypeGuard[DataFrame]:
-        """Whether Spark's executors write the data; into a Hive-style tree the driver does, leaf by leaf."""
-        return is_spark(data) and not isinstance(self._manifest, TreeManifest)
-
-    def _completed_here(self, data: DataFrame) -> bool:
-        """Whether rows lack columns of a table without snapshots, so that no executor could say what these held."""
-        metadata = self.metadata
-        return metadata.transactions != STRONG and bool(distributed_write.unnamed_columns(metadata, data.columns))
-
-    def _on_spark(
-        self, data: DataFrame, mode: str, key: str | None, distribution: str, **options: Any
-    ) -> CommitResult | None:
+    def _perform(self, action: Action, key: str | None) -> CommitResult | None:
         self._refuse_past()
-        once = None if key is None else IdempotencyKey(key=key)
-        frames = spark_frames()
-        version: int | None = frames.write(
-            self._manifest, data, self.schema, distribution, mode=mode, once=once, **options
-        )
-        return CommitResult(version) if version is not None and not isinstance(version, CommitResult) else version
-
-    def _perform(
-        self, operation: str, action: Callable[[Transaction | HiveWrite], None], key: str | None, *, again: bool = True
-    ) -> CommitResult | None:
-        self._refuse_past()
-        if isinstance(self._manifest, TreeManifest):
-            if key is not None:
-                self._refuse_tree("an idempotency key")
-            hive.write_hive(self._manifest, action)
-            return None
-        once = None if key is None else IdempotencyKey(key=key)
-        return perform(self._manifest, operation, action, once=once, again=again)
+        return perform(self._manifest, action, once=_once(key))
 
     def scan(
         self,
@@ -401,7 +340,7 @@ class PartitionedTable(Result):
         (such as ``["day DESC", "id"]``), ``with_row_id``, ``batch_size`` and ``params``, the values of ``$name`` in the
         filter. An expression of pyarrow or Polars is a filter too.
         """
-        wanted = self._version if version is None else _past(self._manifest, version)
+        wanted = self._version if version is None else past_version(self._manifest, version)
         snapshot = self._manifest.snapshot(wanted)
         metadata = create.load(self._manifest, snapshot)
         return Scan.of(self._manifest.root, snapshot, metadata, where, columns, limit, **options)
@@ -515,46 +454,34 @@ class PartitionedTable(Result):
 
     def update_spec(self, partition_by: Partitioning) -> PartitionSpec:
         """Partition new rows differently; old ones stay where they are."""
-        self._refuse_past()
-        self._require_current("update_spec")
-        return create.change(self._manifest, lambda old: create.new_spec(old, partition_by)).spec
+        return self._evolve("update_spec", create.new_spec, partition_by).spec
 
     def add_column(self, field: pa.Field) -> None:
         """Add a nullable column; rows written before read as NULL."""
-        self._evolve(lambda old: evolution.add_column(old, field))
+        self._evolve(_SCHEMA_CHANGE, evolution.add_column, field)
 
     def rename_column(self, old: str, new: str) -> None:
         """Give a column another name; nothing is rewritten."""
-        self._evolve(lambda metadata: evolution.rename_column(metadata, old, new))
+        self._evolve(_SCHEMA_CHANGE, evolution.rename_column, old, new)
 
     def drop_column(self, name: str) -> None:
         """Remove a column; a partition source that is removed reads as NULL for new rows."""
-        self._evolve(lambda old: evolution.drop_column(old, name))
+        self._evolve(_SCHEMA_CHANGE, evolution.drop_column, name)
 
     def widen_column(self, name: str, type: pa.DataType) -> None:
         """Give a column a type that holds all it held before, and more."""
-        self._evolve(lambda old: evolution.widen_column(old, name, type))
+        self._evolve(_SCHEMA_CHANGE, evolution.widen_column, name, type)
 
-    def _evolve(self, step: Callable[..., TableMetadata]) -> None:
+    def _evolve(
+        self, what: str, step: Callable[[TableMetadata, *Given], TableMetadata], *given: *Given
+    ) -> TableMetadata:
         self._refuse_past()
-        self._require_current("a change of the schema")
-        create.change(self._manifest, step)
+        return create.change(maintained(self._manifest, what), step, *given)
 
     def _refuse_past(self) -> None:
         if self._version is not None:
             raise UnsupportedOperationError(
                 f"the table is open at snapshot {self._version}: open it without a version to write"
-            )
-
-    def _refuse_tree(self, what: str) -> None:
-        if isinstance(self._manifest, TreeManifest):
-            raise UnsupportedOperationError(f"{what}: a Hive-style table has no snapshots; lancepart.upgrade makes one")
-
-    def _require_current(self, what: str) -> None:
-        layout = self.metadata.layout
-        if layout != MANIFEST:
-            raise UnsupportedOperationError(
-                f"{what} needs the current layout, and the table has the older {layout!r}: use lancepart.upgrade first"
             )
 
     def describe(self) -> TableDescription:
@@ -585,7 +512,7 @@ class PartitionedTable(Result):
 
     def __reduce__(self) -> tuple[Callable[..., PartitionedTable], tuple[str, list[str], int | None, dict[str, str]]]:
         """Pickle where the table is and how to reach it, without credentials: those come from the environment."""
-        namespace = list(self._manifest.namespace) if isinstance(self._manifest, TreeManifest) else []
+        namespace = list(namespace_of(self._manifest))
         options = {key: value for key, value in self._manifest.root.storage_options.items() if not is_secret(key)}
         return _unpickled, (self.root, namespace, self._version, options)
 
@@ -597,3 +524,7 @@ class PartitionedTable(Result):
 
     def _repr_html_(self) -> str:
         return self.inspect.html()
+
+
+def _once(key: str | None) -> IdempotencyKey | None:
+    return None if key is None else IdempotencyKey(key=key)

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from lancepart.commit import distributed_write
+from lancepart.commit.conflicts import StaleReadError
 from lancepart.commit.idempotency import IdempotencyKey
-from lancepart.commit.leaf_changes import StaleReadError
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError
 from tests.support.catalogs import Place
 from tests.transactions.tables import Row, assert_whole, content, data, make, manifest, opened

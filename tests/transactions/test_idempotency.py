@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import lancepart as lp
+from lancepart.commit.actions import Append
 from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.commit.perform import perform
 from lancepart.errors import CommitConflictError, InvalidInputError, UnsupportedOperationError
@@ -115,7 +116,7 @@ def test_a_sequence_commits_each_number_once_in_one_row(local: Place) -> None:
 
     def batch(number: int, rows: list[Any]) -> None:
         once = IdempotencyKey(key="query", sequence=number)
-        perform(table._manifest, "append", lambda tx: tx.append(data(rows)), once=once)
+        perform(table._manifest, Append(data=data(rows)), once=once)
 
     for number in (0, 1, 1, 0, 2, 2, 3):
         batch(number, [] if number == 2 else [(number, "A", 0)])
@@ -159,15 +160,14 @@ def test_several_keys_of_one_commit_are_done_together(local: Place) -> None:
     table = make(local)
     once = IdempotencyKey(key="file 1", additional_keys=("file 2", "file 3"))
     for _ in range(2):
-        perform(table._manifest, "append", lambda tx: tx.append(data([ROW])), once=once)
+        perform(table._manifest, Append(data=data([ROW])), once=once)
     assert content(table) == Counter([ROW])
     for key in ("file 1", "file 2", "file 3"):
         assert IdempotencyKey(key=key).is_done(table._manifest.snapshot())
     with pytest.raises(CommitConflictError, match="not all"):
         perform(
             table._manifest,
-            "append",
-            lambda tx: tx.append(data([ROW])),
+            Append(data=data([ROW])),
             once=IdempotencyKey(key="x", additional_keys=("file 2",)),
         )
     assert content(table) == Counter([ROW])

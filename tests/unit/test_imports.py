@@ -67,7 +67,15 @@ def test_importing_lancepart_imports_no_other_library() -> None:
     found = run("import lancepart")
     heavy = ("datafusion", "lance.", "numpy", "obstore", "pandas", "polars")
     assert not {name for name in found if f"{name}.".startswith((*heavy, "pyarrow", "pydantic", *HEAVY))}
-    assert sorted(name for name in found if name.startswith("lancepart.")) == ["lancepart.deferred", "lancepart.errors"]
+    assert sorted(name for name in found if name.startswith("lancepart.")) == [
+        "lancepart.commit",
+        "lancepart.commit.frame_writer",
+        "lancepart.deferred",
+        "lancepart.engines",
+        "lancepart.errors",
+        "lancepart.read",
+        "lancepart.read.engine",
+    ]
 
 
 def test_public_names_are_found_without_being_imported() -> None:

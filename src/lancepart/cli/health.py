@@ -16,7 +16,8 @@ from lancepart.cli.leaves import LeafInfo, leaves_of, total
 from lancepart.cli.output import show_rows, size
 from lancepart.cli.shell import Answer, Shell
 from lancepart.cli.upkeep import expiring
-from lancepart.layout.metadata import MANIFEST, STRONG
+from lancepart.layout.layouts import capabilities
+from lancepart.layout.metadata import STRONG
 from lancepart.table import PartitionedTable
 
 SMALL_BYTES = 16 << 20
@@ -59,7 +60,7 @@ def health(shell: Shell, root: Root) -> Answer:
 def findings(table: PartitionedTable, name: str) -> Iterator[Finding]:
     """All findings of a table; ``name`` is how the commands to run name it."""
     metadata = table.metadata
-    if metadata.layout != MANIFEST:
+    if not capabilities(metadata).maintenance:
         detail = f"the layout {metadata.layout!r} has no maintenance"
         yield Finding(kind="older layout", detail=detail, run=f"lancepart upgrade {name}")
         return

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
 from lancepart.layout.metadata import MANIFEST, STRONG
+from lancepart.layout.opening import refuse_in_warehouse
 from lancepart.queries.connection import connect
 from lancepart.table import PartitionedTable, create_table, open_table
 
@@ -59,8 +60,7 @@ class Target:
             return create_table(
                 self.root, schema, by, transactions=transactions, layout=layout, storage_options=options
             )
-        if layout != MANIFEST:
-            raise InvalidInputError(f"{self}: tables of a warehouse have the layout {MANIFEST!r}")
+        refuse_in_warehouse(layout, str(self))
         warehouse = connect(self.root, storage_options=storage or None)
         for depth in range(1, len(self.path)):
             warehouse.create_namespace(self.path[:depth], exist_ok=True)

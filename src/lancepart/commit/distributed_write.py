@@ -9,14 +9,19 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lancepart.commit import upserts, verbs
+from lancepart.commit.actions import RowsAction
+from lancepart.commit.conflicts import StaleReadError
 from lancepart.commit.floors import CollectedError
+from lancepart.commit.frame_writer import frame_writer
 from lancepart.commit.idempotency import IdempotencyKey
-from lancepart.commit.leaf_changes import LeafChanges, StaleReadError
+from lancepart.commit.leaf_changes import LeafChanges
 from lancepart.commit.lookup import Partition
+from lancepart.commit.result import CommitResult
 from lancepart.commit.transaction import Transaction
 from lancepart.commit.write_job import (
     APPEND,
@@ -33,12 +38,16 @@ from lancepart.commit.write_job import (
 )
 from lancepart.errors import CommitConflictError, InvalidInputError
 from lancepart.layout.metadata import TableMetadata
+from lancepart.layout.table_manifest import load
 from lancepart.model.aliases import RowSource
 from lancepart.storage.manifest import RETRY_SECONDS, Manifest
 from lancepart.storage.translate import MissingError, UnreadableError, storage_errors
 from lancepart.storage.turns import Turn
 from lancepart.write.conform import batches, partial_batches
 from lancepart.write.route import route
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def plan(
@@ -77,6 +86,22 @@ def plan(
         name=name,
         partial=mode == UPSERT and bool(unnamed),
     )
+
+
+def write_frame(
+    manifest: Manifest, frame: DataFrame, action: RowsAction, *, once: IdempotencyKey | None = None
+) -> CommitResult | None:
+    """Write a DataFrame's rows in one commit; an upsert whose tasks read rows is done anew if these changed."""
+    deadline = time.monotonic() + RETRY_SECONDS
+    schema = load(manifest).plain_schema
+    while True:
+        job = plan(manifest, **action.job, columns=frame.columns, once=once)
+        reports = [] if job.done else frame_writer().stage(job, frame, schema, action.distribution)
+        try:
+            return commit(manifest, job, reports)
+        except StaleReadError:
+            if not job.partial or time.monotonic() > deadline:
+                raise
 
 
 def unnamed_columns(metadata: TableMetadata, columns: Collection[str] | None) -> frozenset[str]:
@@ -127,22 +152,21 @@ def _staged(job: WriteJob, work: LeafChanges, rows: pa.Table, part: Partition) -
     except UnreadableError:
         if job.mode not in (OVERWRITE, REPLACE):
             raise
-        work.relocate()
-        work.leaf = None
+        work.start_anew()
         staged = work.stage([rows])
     assert staged is not None
     return StagedPartition(key=part.key, values=part.values, location=work.location, staged=staged)
 
 
-def commit(manifest: Manifest, job: WriteJob, reports: Iterable[WriteResult]) -> int | None:
+def commit(manifest: Manifest, job: WriteJob, reports: Iterable[WriteResult]) -> CommitResult | None:
     """Publish what the tasks wrote, again on a newer snapshot if what it depends on changed meanwhile."""
     if job.done:
-        return manifest.snapshot().version
+        return CommitResult(manifest.snapshot().version)
     with Turn(manifest) as turn:
         return _committed(manifest, job, list(reports), turn)
 
 
-def _committed(manifest: Manifest, job: WriteJob, written: Sequence[WriteResult], turn: Turn) -> int | None:
+def _committed(manifest: Manifest, job: WriteJob, written: Sequence[WriteResult], turn: Turn) -> CommitResult | None:
     deadline = time.monotonic() + RETRY_SECONDS
     version: int | None = job.version
     while True:

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from lancepart.commit.leaf_changes import LeafChanges, StaleReadError
+from lancepart.commit.conflicts import StaleReadError
+from lancepart.commit.leaf_changes import LeafChanges
 from lancepart.format.names import FLOOR, READ_VERSION, TABLE_VERSION
 from lancepart.format.rows import Row
 from lancepart.model.aliases import JsonMapping, JsonObject

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancepart.commit import upserts
+from lancepart.commit.actions import Action
 from lancepart.commit.hive_writer import Leaves
 from lancepart.commit.upsert_keys import KeyIndex
 from lancepart.commit.verbs import check_values, set_columns, written_filter
@@ -176,11 +177,11 @@ def _merged(parts: Sequence[PartitionRows]) -> PartitionRows:
     return PartitionRows(key=parts[0].key, values=parts[0].values, rows=rows)
 
 
-def write_hive(manifest: TreeManifest, action: Callable[[HiveWrite], None]) -> None:
+def write_hive(manifest: TreeManifest, action: Action) -> None:
     """Do one thing; if it fails halfway, its error says how far it came."""
     write = HiveWrite(manifest)
     try:
-        action(write)
+        action.apply(write)
     except LanceNamespaceError as error:
         written = list(dict.fromkeys(write.leaves.changed))
         if not written:

@@ -150,7 +150,7 @@ class Leaves:
             above = {row.object_id.rpartition("$")[0] for row in inserts} & set(present)
             return Change(inserts=tuple(inserts), touches=tuple(sorted(above))), present
 
-        present = self.manifest.transact(plan)
+        present = self.manifest.catalog.transact(plan)
         for key, (made, part) in fresh.items():
             row = present.get(key)
             location = made.location if row is None else str(row.location)

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lancepart.commit import conflicts
+from lancepart.commit.conflicts import LeafEffect, StaleReadError
 from lancepart.commit.leaf_schema import prepared, stage_new_rows
 from lancepart.commit.upsert_keys import KeyIndex
 from lancepart.errors import CommitConflictError
@@ -23,10 +25,6 @@ from lancepart.storage import leaf_data
 from lancepart.storage.leaf_data import Difference, Fragment, Fragments, LeafShape, NativeIds
 from lancepart.storage.root import Root
 from lancepart.storage.translate import UnreadableError
-
-
-class StaleReadError(CommitConflictError):
-    """What the transaction read was changed before it could commit; doing it again may succeed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +48,7 @@ class Staged:
 
 @dataclass
 class LeafChanges:
-    """One leaf in a transaction.
+    """One leaf in a transaction; it changes by its own methods only.
 
     ``leaf`` is what was published when the transaction began, ``None`` for a partition that it creates; ``head`` is the
     private version that holds its changes, ``None`` while there is none; ``keys`` are those of upserts, none of which
@@ -98,6 +96,46 @@ class LeafChanges:
     def is_relocated(self) -> bool:
         """Whether the transaction made a leaf that exists anew elsewhere."""
         return self.leaf is not None and self.location != self.leaf.location
+
+    @property
+    def effect(self) -> LeafEffect:
+        """What it does, as far as conflicts depend on it."""
+        had_rows = self.leaf is not None and (self.leaf.stats is None or self.leaf.stats.rows > 0)
+        return LeafEffect(
+            adds=self.added > 0,
+            deletes=self.deleted > 0,
+            replaces=self.replaced,
+            empties=self.replaced and had_rows,
+            relocates=self.is_relocated,
+            can_recreate=bool(self.values),
+        )
+
+    def know_values(self, values: tuple[Any, ...]) -> None:
+        """Take the partition's values from rows that belong there: with them it can be made anew."""
+        self.values = values
+
+    def guard(self, on: Sequence[str], index: KeyIndex) -> None:
+        """Let no other writer have added one of the keys when the transaction commits."""
+        self.keys = (*self.keys, (tuple(on), index))
+
+    def claim_all(self) -> None:
+        """Take rows that others add meanwhile for a conflict: those of the transaction are to be all."""
+        self.replaced = True
+
+    def take_version(self, version: int) -> None:
+        """Let a version of the leaf that exists be the transaction's own, whatever others add meanwhile."""
+        self.head = version
+        self.stats = self.measured()
+        self.claim_all()
+
+    def record_counts(self, *, added: int, deleted: int) -> None:
+        """Say how many rows come and go, where that can't be told from what was done."""
+        self.added, self.deleted = added, deleted
+
+    def start_anew(self) -> None:
+        """Go on as if the partition did not exist, in a directory of its own."""
+        self.relocate()
+        self.leaf = None
 
     def as_leaf(self) -> Leaf:
         """The leaf as the transaction itself reads it."""
@@ -159,8 +197,7 @@ class LeafChanges:
         else:
             base, shape = self._prepared()
         same = not first.ids or (shape.ids == first.ids and shape.schema.equals(first.schema, check_metadata=True))
-        if not alike or not same:
-            self._conflict("has other columns now than when rows were written for it")
+        self._refuse(conflicts.with_columns(alike=alike, current=same))
         self.ids, self.schema = shape.ids, shape.schema
         self.head = leaf_data.append(self.root, self.location, items, base=base)
 
@@ -229,8 +266,6 @@ class LeafChanges:
         if self.leaf is not None and current.read_version == self.leaf.read_version:
             self.leaf = current
             return
-        if self.is_relocated:
-            self._conflict("was changed by another writer while it was being made anew")
         if self.leaf is None:
             self._move_into(current)
         else:
@@ -238,9 +273,7 @@ class LeafChanges:
 
     def _leave(self, leaf: Leaf) -> None:
         """The leaf was removed, as empty ones are: rows that were only added to it make the partition anew."""
-        kept = self.replaced and (leaf.stats is None or leaf.stats.rows)
-        if kept or self.deleted or self.is_relocated or not self.added or not self.values:
-            self._conflict("was dropped by another writer")
+        self._refuse(conflicts.with_removal(self.effect))
         rows = self._own_rows(self._own_difference())
         self.leaf, self.added, self.stats = None, 0, Stats(rows=0, bytes=0, fragments=0)
         self.relocate()
@@ -248,8 +281,8 @@ class LeafChanges:
 
     def _move_into(self, winner: Leaf) -> None:
         """Another writer created the partition first: its leaf takes our rows."""
-        if self.replaced and not self.weak:
-            self._conflict("was made by another writer while its rows were being replaced")
+        if not self.weak:
+            self._refuse(conflicts.with_creation(self.effect))
         self._refuse_same_keys(winner)
         rows = _rows(self.root, self.metadata, self.location, self.head)
         self.leaf, self.location, self.head, self.object_id = (
@@ -265,16 +298,15 @@ class LeafChanges:
         self.append([rows])
 
     def _redo_on(self, current: Leaf) -> None:
+        self._refuse(conflicts.with_new_version(self.effect))
         assert self.leaf is not None
         assert self.leaf.read_version is not None
         assert self.head is not None
         assert current.read_version is not None
-        if self.replaced:
-            self._conflict("was changed by another writer while its rows were being replaced")
         ours = self._own_difference()
         theirs = leaf_data.difference(self.root, self.location, self.leaf.read_version, current.read_version)
         self._refuse_same_keys(current, theirs)
-        self._refuse_overlap(ours, theirs)
+        self._refuse(conflicts.with_rows(ours, theirs))
         again = self._reusable(ours)
         mine = None if again else self._own_rows(ours)
         deletions = dict(ours.deleted) | {key: self._all_of(key) for key in ours.removed}
@@ -295,8 +327,7 @@ class LeafChanges:
             return leaf_data.difference(self.root, self.location, self.leaf.read_version, self.head)
         before = leaf_data.difference(self.root, self.location, self.leaf.read_version, self.moved[0][0])
         after = leaf_data.difference(self.root, self.location, self.moved[-1][1], self.head)
-        if len(self.moved) > 1 or before.added or after.removed or after.deleted:
-            self._conflict("was changed by another writer while its rows were being written anew")
+        self._refuse(conflicts.with_own_rewrite(len(self.moved), before, after))
         return replace(before, added=after.added)
 
     def _reusable(self, ours: Difference) -> bool:
@@ -318,15 +349,6 @@ class LeafChanges:
             self.pending = ()
             self.append([mine])
 
-    def _refuse_overlap(self, ours: Difference, theirs: Difference) -> None:
-        touched = set(ours.deleted) | set(ours.removed)
-        if touched & theirs.removed:
-            self._conflict("had rows rewritten or deleted by another writer that this one deletes too")
-        for number in touched & set(theirs.deleted):
-            mine = self._all_of(number) if number in ours.removed else ours.deleted[number]
-            if len(np.intersect1d(mine, theirs.deleted[number])):
-                self._conflict("had rows deleted by another writer that this one deletes too")
-
     def _refuse_same_keys(self, current: Leaf, theirs: Difference | None = None) -> None:
         """An upsert of a key that another writer added since does not know that row."""
         if not self.keys:
@@ -341,9 +363,7 @@ class LeafChanges:
             )
         )
         rows = _in_table_columns(handle, self.metadata, found)
-        for on, index in self.keys:
-            if index.contains(rows.select(list(on))).any():
-                self._conflict("got rows from another writer with keys that this one upserts too")
+        self._refuse(conflicts.with_keys(index.contains(rows.select(list(on))) for on, index in self.keys))
 
     def _all_of(self, number: int) -> npt.NDArray[np.int64]:
         assert self.leaf is not None
@@ -362,9 +382,11 @@ class LeafChanges:
         rows, size, fragments = leaf_data.measure(leaf_data.open_leaf(self.root, self.location, self._base))
         return Stats(rows=rows, bytes=size, fragments=fragments)
 
-    def _conflict(self, what: str) -> None:
-        kind = StaleReadError if self.keys else CommitConflictError
-        raise kind(f"partition {self.object_id!r} {what}", partitions=(self.object_id,))
+    def _refuse(self, reason: str | None) -> None:
+        """Raise a conflict if a rule gives a reason for one; an upsert can be done again."""
+        if reason is not None:
+            kind = StaleReadError if self.keys else CommitConflictError
+            raise kind(f"partition {self.object_id!r} {reason}", partitions=(self.object_id,))
 
 
 def _text(value: pa.Scalar) -> str | None:

@@ -13,7 +13,7 @@ from lancepart.format.records import Stats
 from lancepart.layout.create import new_salt
 from lancepart.layout.layouts import as_leaves, candidates
 from lancepart.layout.leaves import Leaf
-from lancepart.layout.metadata import HIVE, TableMetadata
+from lancepart.layout.metadata import TableMetadata
 from lancepart.model.ids import object_id, partition_name
 from lancepart.model.partition_keys import value_keys
 from lancepart.model.quoting import quote_identifier, quote_literal
@@ -119,7 +119,7 @@ def _remembered(
     snapshot: Snapshot, metadata: TableMetadata, spec: PartitionSpec, keys: Sequence[Key]
 ) -> pa.Table | None:
     """The rows of leaves that we named ourselves, if the snapshot knows them all."""
-    if metadata.layout == HIVE or spec.id != metadata.spec.id:
+    if spec.id != metadata.spec.id:
         return None
     return snapshot.remembered([identifier(metadata, key) for key in keys])
 

@@ -25,7 +25,8 @@ from lancepart.format.names import (
 )
 from lancepart.format.records import LeafRecord, VersionRecord
 from lancepart.format.rows import Row, dump_metadata, now
-from lancepart.layout.metadata import DRAFT, TableMetadata
+from lancepart.layout.layouts import capabilities
+from lancepart.layout.metadata import TableMetadata
 from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage import history
@@ -57,8 +58,8 @@ def _of_work(
     transaction: Transaction, snapshot: Snapshot, work: LeafChanges, numbers: Mapping[str, int]
 ) -> tuple[list[Row], list[Update]]:
     """For one leaf: its row points at the new version, and a row of its own records that version and its place."""
-    if transaction.metadata.layout == DRAFT:
-        return _of_draft_work(transaction, snapshot, work)
+    if not capabilities(transaction.metadata).version_rows:
+        return _of_unrecorded(transaction, snapshot, work)
     number = (work.leaf.number if work.leaf is not None else numbers.get(work.object_id, 0)) + 1
     version = VersionRecord(
         leaf=work.object_id,
@@ -95,8 +96,8 @@ def _place(work: LeafChanges) -> JsonObject:
     return {"location": work.location} if work.is_relocated else {}
 
 
-def _of_draft_work(transaction: Transaction, snapshot: Snapshot, work: LeafChanges) -> tuple[list[Row], list[Update]]:
-    """For one leaf of the draft: its row's read columns, and nothing else."""
+def _of_unrecorded(transaction: Transaction, snapshot: Snapshot, work: LeafChanges) -> tuple[list[Row], list[Update]]:
+    """For one leaf of a layout without version rows: its row's read columns, and nothing else."""
     if work.leaf is None:
         floor = carried(snapshot.row(fence_id(transaction.metadata)))
         return [replace(new_leaf(transaction.spec, work), read_version=work.head, others=floor).to_row()], []

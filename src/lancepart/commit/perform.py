@@ -1,55 +1,70 @@
-"""Run one change in a transaction of its own."""
+"""Run one change in a transaction of its own, whichever layout the table has and whoever holds the rows."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
+from lancepart.commit import distributed_write
+from lancepart.commit.actions import Action, RowsAction, Upsert
+from lancepart.commit.conflicts import StaleReadError
+from lancepart.commit.hive import write_hive
 from lancepart.commit.idempotency import IdempotencyKey
-from lancepart.commit.leaf_changes import StaleReadError
 from lancepart.commit.result import CommitResult
 from lancepart.commit.transaction import Transaction
 from lancepart.errors import LanceNamespaceError
+from lancepart.layout.layouts import capabilities
+from lancepart.layout.table_manifest import TableManifest, committing, load, tree_of
 from lancepart.storage.manifest import RETRY_SECONDS, Manifest
 from lancepart.storage.turns import Turn
+from lancepart.write.frames import is_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
-def perform(
-    manifest: Manifest,
-    operation: str,
-    action: Callable[[Transaction], None],
-    *,
-    once: IdempotencyKey | None = None,
-    again: bool = True,
-) -> CommitResult | None:
-    """Do one thing in a transaction of its own, again if what it read was changed meanwhile and ``again`` allows it."""
-    with Turn(manifest) as turn:
-        return _performed(manifest, operation, action, turn, once=once, again=again)
+def perform(manifest: TableManifest, action: Action, *, once: IdempotencyKey | None = None) -> CommitResult | None:
+    """Do one thing in a transaction of its own, again if what it read was changed meanwhile and that is possible.
+
+    The new snapshot's version, ``None`` for a table without snapshots.
+    """
+    if (tree := tree_of(manifest)) is not None and once is None:
+        write_hive(tree, action)
+        return None
+    own = committing(manifest, "an idempotency key")
+    if isinstance(action, RowsAction) and is_spark(action.data) and _is_for_executors(own, action, action.data):
+        return distributed_write.write_frame(own, action.data, action, once=once)
+    with Turn(own) as turn:
+        return _performed(own, action, turn, once=once)
 
 
-def _performed(
-    manifest: Manifest,
-    operation: str,
-    action: Callable[[Transaction], None],
-    turn: Turn,
-    *,
-    once: IdempotencyKey | None,
-    again: bool,
-) -> CommitResult | None:
+def _is_for_executors(manifest: Manifest, action: RowsAction, frame: DataFrame) -> bool:
+    """Whether a cluster writes the rows of a DataFrame, or only a driver can complete them.
+
+    An upsert of some columns needs what the others hold; without snapshots no task could say which version held it.
+    """
+    if not isinstance(action, Upsert):
+        return True
+    metadata = load(manifest)
+    return capabilities(metadata).snapshots or not distributed_write.unnamed_columns(metadata, frame.columns)
+
+
+def _performed(manifest: Manifest, action: Action, turn: Turn, *, once: IdempotencyKey | None) -> CommitResult | None:
     deadline = time.monotonic() + RETRY_SECONDS
     while True:
         begun = time.monotonic()
-        transaction = Transaction(manifest=manifest, operation=operation, once=once)
+        transaction = Transaction(manifest=manifest, operation=action.name, once=once)
         if once is not None and once.is_done(transaction.snapshot):
             return CommitResult(transaction.snapshot.version)
         try:
             with _telling_what_was_written(transaction):
-                action(transaction)
+                action.apply(transaction)
                 return transaction.commit()
         except StaleReadError:
-            if not again or time.monotonic() > deadline:
+            if not action.is_repeatable or time.monotonic() > deadline:
                 raise
             turn.lose(time.monotonic() - begun)
             time.sleep(random.uniform(0, 0.05))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lancepart.commit.leaf_changes import StaleReadError
+from lancepart.commit.conflicts import StaleReadError, changed_leaves, with_specs
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.predicate import Predicate
@@ -36,14 +36,13 @@ def refuse_changed(reads: Iterable[Read], then: TableMetadata, snapshot: Snapsho
     A change of the schema alone is none of leaves, and counts as made after the transaction.
     """
     binding = [read for read in reads if read.binding is not None]
-    if binding and now.specs != then.specs:
-        raise StaleReadError("the table's partitioning was changed by another writer")
+    if binding and (reason := with_specs(then.specs, now.specs)) is not None:
+        raise StaleReadError(reason)
     for read in binding:
         if not read.binding:
             continue
-        seen = {leaf.object_id: leaf for leaf in read.bound}
         after = [leaf for leaf in planner.plan(snapshot, then, read.predicate).leaves if leaf.spec_id in read.binding]
-        changed = {leaf.object_id: leaf for leaf in after if not _is_same(seen.pop(leaf.object_id, None), leaf)} | seen
+        changed = changed_leaves(read.bound, after)
         if changed:
             named = ", ".join(shown(changed[key], then) for key in sorted(changed)[:_NAMED])
             more = f" and {len(changed) - _NAMED} more" if len(changed) > _NAMED else ""
@@ -51,10 +50,6 @@ def refuse_changed(reads: Iterable[Read], then: TableMetadata, snapshot: Snapsho
                 f"partitions that were read were changed by another writer: {named}{more}",
                 partitions=tuple(sorted(changed)),
             )
-
-
-def _is_same(then: Leaf | None, now: Leaf) -> bool:
-    return then is not None and (then.location, then.read_version) == (now.location, now.read_version)
 
 
 def shown(leaf: Leaf, metadata: TableMetadata) -> str:

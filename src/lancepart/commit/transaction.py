@@ -9,24 +9,24 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TypeVar
 
 from lancepart.commit import lookup, manifest_changes, merging, upserts, verbs, writers
-from lancepart.commit.floors import CollectedError, Floor, collected, refuse_collected
-from lancepart.commit.idempotency import AlreadyDoneError, IdempotencyKey
-from lancepart.commit.leaf_changes import LeafChanges, StaleReadError
+from lancepart.commit.frame_writer import frame_writer
+from lancepart.commit.idempotency import IdempotencyKey
+from lancepart.commit.leaf_changes import LeafChanges
 from lancepart.commit.merge import Merge
-from lancepart.commit.reads import Read, refuse_changed
+from lancepart.commit.publish import publisher_of
+from lancepart.commit.reads import Read
 from lancepart.commit.result import CommitResult
 from lancepart.commit.write_job import APPEND, OVERWRITE, UPSERT, WHERE, WriteJob, adopt
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
-from lancepart.format.names import FENCE
 from lancepart.format.records import Signature, Stats
 from lancepart.layout import create
-from lancepart.layout.layouts import as_leaves
+from lancepart.layout.capabilities import Capabilities
+from lancepart.layout.layouts import capabilities
 from lancepart.layout.leaves import Leaf
-from lancepart.layout.metadata import MANIFEST, STRONG, TableMetadata
+from lancepart.layout.metadata import TableMetadata
 from lancepart.model.aliases import RowSource
 from lancepart.model.ids import leaf_location
 from lancepart.model.predicate import Is, Not, Predicate
@@ -37,11 +37,9 @@ from lancepart.read import leaf as reading
 from lancepart.read.leaf import LeafTask
 from lancepart.read.scan import Scan
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.manifest_rows import Change
 from lancepart.storage.snapshot import Snapshot
-from lancepart.storage.translate import UnreadableError, storage_errors
 from lancepart.write.conform import named
-from lancepart.write.elsewhere import is_spark, spark_frames
+from lancepart.write.frames import AUTO, is_spark
 
 SNAPSHOT, SERIALIZABLE = "snapshot", "serializable"
 THREADS = 8
@@ -87,7 +85,12 @@ class Transaction:
     @property
     def weak(self) -> bool:
         """Whether each leaf is committed on its own."""
-        return self.metadata.transactions != STRONG
+        return not self.capabilities.transactions
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the table can do."""
+        return capabilities(self.metadata)
 
     @property
     def signature(self) -> Signature:
@@ -196,7 +199,7 @@ class Transaction:
             partial=partial,
             id=self.id,
         )
-        adopt(self, job, spark_frames().stage(job, data, self.metadata.plain_schema))
+        adopt(self, job, frame_writer().stage(job, data, self.metadata.plain_schema, AUTO))
         return True
 
     @contextmanager
@@ -266,7 +269,7 @@ class Transaction:
     def work_for(self, parts: Sequence[lookup.Partition]) -> list[LeafChanges]:
         """The transaction's own state of the partitions of some rows, those that do not exist among them."""
         if not self.weak and not self.entered and writers.is_long(self.began):
-            writers.enter(self.manifest, self.signature, self._began, self.began)
+            writers.enter(self.manifest, self.signature, self.first_snapshot, self.began)
             self.entered = True
         known = lookup.existing(self.snapshot, self.metadata, [(self.spec, part.key, part.values) for part in parts])
         fresh = [part for part in parts if (self.spec.id, part.key) not in known]
@@ -276,7 +279,7 @@ class Transaction:
             item = known.get((self.spec.id, part.key))
             if item is not None:
                 works.append(self.work_on(item))
-                works[-1].values = part.values
+                works[-1].know_values(part.values)
                 continue
             identifier = names[part.key]
             if identifier not in self.works:
@@ -304,108 +307,18 @@ class Transaction:
         self._check_open()
         self.closed = True
         changed = [work for work in self.works.values() if work.is_changed]
-        if not changed and self.once is None:
-            return None if self.weak else CommitResult(self.snapshot.version)
-        if self.weak:
-            self._publish_new_leaves([work for work in changed if work.is_new])
-            return None
-        fence = manifest_changes.fence_value(self.snapshot, self.metadata) if self.fenced else None
-        try:
-            version = self.manifest.commit(partial(self._plan, changed, fence), start=self._start)[1]
-            return CommitResult.of(version, changed, self.updated)
-        except AlreadyDoneError as done:
-            return CommitResult(done.version)
+        return publisher_of(self, changed).publish()
 
     @property
-    def _start(self) -> Snapshot | None:
-        """The snapshot to publish from: its own, unless something read must be looked at again.
-
-        Of leaves that others changed since, their rows tell; of what was only read, and of new specs, they do not.
-        """
-        depends = self.fenced or self.needs is not None or any(read.binding is not None for read in self.reads)
-        return None if depends or self.metadata.layout != MANIFEST else self.snapshot
-
-    def _plan(
-        self, changed: list[LeafChanges], fence: str | None, snapshot: Snapshot, retry: bool
-    ) -> tuple[Change, None]:
-        if self.once is not None and self.once.is_done(snapshot):
-            raise AlreadyDoneError(snapshot.version)
-        now = create.load(self.manifest, snapshot)
-        if now.layout != self.metadata.layout:
-            raise StaleReadError("the table's layout was upgraded by another writer")
-        if self.fenced and manifest_changes.fence_value(snapshot, self.metadata) != fence:
-            raise StaleReadError("another writer changed what this one depends on")
-        if self.needs is not None:
-            manifest_changes.refuse_expired(self.manifest, snapshot, self.metadata, self.needs)
-        if snapshot.version != self.snapshot.version:
-            refuse_changed(self.reads, self.metadata, snapshot, now)
-        current = self._current(snapshot, changed)
-        for work in changed:
-            self._rebase(work, current.get(work.object_id) or current.get((work.spec_id, work.key)), snapshot)
-        refuse_collected(snapshot, self._began, changed, manifest_changes.fence_floor(snapshot, self.metadata))
-        change = manifest_changes.of_works(self, snapshot, changed)
-        binding = self.isolation == SERIALIZABLE or any(read.binding for read in self.reads) or self.needs is not None
-        if self.fenced or binding or any(work.is_unnamed for work in changed):
-            change = manifest_changes.with_mark(change, snapshot, self.metadata, {FENCE: self.id})
-        if self.once is not None:
-            change += self.once.written(snapshot, self.signature)
-        if writers.is_long(self.began):
-            change += writers.leaving(snapshot, self.id)
-        mine = {work.object_id for work in changed}
-        read = {leaf.object_id for each in self.reads for leaf in each.bound}
-        return change + Change(touches=tuple(sorted(read - mine))), None
-
-    @property
-    def _began(self) -> int:
+    def first_snapshot(self) -> int:
         """The snapshot that was the latest when the first file was written."""
         return self.snapshot.version if self.since is None else min(self.since, self.snapshot.version)
 
-    def _rebase(self, work: LeafChanges, current: Leaf | None, snapshot: Snapshot) -> None:
-        """Rebase a leaf; what is missing for that was removed by a collector, if there was one."""
-        try:
-            with storage_errors(f"rebase partition {work.object_id!r}", self.manifest.root):
-                work.rebase(current)
-        except (UnreadableError, FileNotFoundError):
-            row = snapshot.row(work.object_id if current is None else current.object_id)
-            floors = [
-                None if row is None else Floor.of(row.metadata),
-                manifest_changes.fence_floor(snapshot, self.metadata),
-            ]
-            if not any(floor is not None and self._began <= floor.version for floor in floors):
-                raise
-            raise CollectedError(collected(work.object_id), partitions=(work.object_id,)) from None
-
-    def _current(self, snapshot: Snapshot, changed: list[LeafChanges]) -> dict[str | tuple[int, tuple[str, ...]], Leaf]:
-        """The leaves as they are published now, by id and by values."""
-        if snapshot.version == self.snapshot.version:
-            return {work.object_id: work.leaf for work in changed if work.leaf is not None}
-        new = [(self.spec, work.key, work.values) for work in changed if work.is_new and work.leaf is None]
-        by_values = lookup.existing(snapshot, self.metadata, new)
-        old = [work for work in changed if work.leaf is not None]
-        found: dict[str | tuple[int, tuple[str, ...]], Leaf] = dict(by_values.items())
-        for spec in self.metadata.specs:
-            ids = [work.object_id for work in old if work.spec_id == spec.id]
-            if ids:
-                table = snapshot.table_of(ids)
-                found |= {item.object_id: item for item in as_leaves(snapshot, spec, table, self.metadata)}
-        return found
-
-    def _publish_new_leaves(self, works: list[LeafChanges]) -> None:
-        for work in works:
-            self._publish_new_leaf(work)
-            self.known.append(work.object_id)
-
-    def _publish_new_leaf(self, work: LeafChanges) -> None:
-        def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, Leaf | None]:
-            there = lookup.existing(snapshot, self.metadata, [(self.spec, work.key, work.values)])
-            winner = there.get((self.spec.id, work.key))
-            if winner is not None:
-                return Change(), winner
-            return manifest_changes.of_weak_leaf(self, snapshot, work), None
-
-        winner = self.manifest.transact(plan)
-        if winner is not None:
-            work.rebase(winner)
+    @property
+    def is_fencing(self) -> bool:
+        """Whether the commit writes the fence because it depends on what it read."""
+        bound = self.isolation == SERIALIZABLE or any(read.binding for read in self.reads)
+        return self.fenced or bound or self.needs is not None
 
     def _check_open(self) -> None:
         if self.closed:
@@ -420,6 +333,3 @@ class Transaction:
         if kind is None and not self.closed:
             self.commit()
         self.closed = True
-
-
-__all__ = ["SERIALIZABLE", "SNAPSHOT", "StaleReadError", "Transaction"]

@@ -83,7 +83,7 @@ def overwrite(transaction: Transaction, data: RowSource, where: str | None) -> N
         replace_all(transaction, transaction.work_for(fresh))
         keys |= {part.key for part in fresh}
         for work in add(transaction, parts):
-            work.replaced = True
+            work.claim_all()
     clear_older(transaction, keys)
 
 
@@ -246,7 +246,7 @@ def remove(transaction: Transaction, matches: Matches) -> list[LeafChanges]:
 def guard_keys(works: Iterable[LeafChanges], on: Sequence[str], index: KeyIndex) -> None:
     """Let no other writer have added one of the keys to a partition when the transaction commits."""
     for work in {id(work): work for work in works}.values():
-        work.keys = (*work.keys, (tuple(on), index))
+        work.guard(on, index)
 
 
 def key_decides_partition(transaction: Transaction, on: Sequence[str]) -> bool:

@@ -105,7 +105,7 @@ def adopt(transaction: Transaction, job: WriteJob, reports: Sequence[WriteResult
     transaction.over(list(zip(targets, groups.values(), strict=True)), lambda pair: _add(*pair))
     if job.mode == OVERWRITE:
         for work in targets:
-            work.replaced = True
+            work.claim_all()
         verbs.clear_older(transaction, set(groups))
     if index is not None:
         verbs.guard_keys([*works, *targets], job.on, index)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVarTuple
 
 import pyarrow as pa
 
@@ -40,6 +41,8 @@ from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, now
 from lancepart.storage.root_contents import refuse_file, refuse_plain
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError
+
+Given = TypeVarTuple("Given")
 
 _TRIES = 50
 
@@ -133,12 +136,12 @@ def ensure_namespace(manifest: Manifest, spec: PartitionSpec) -> None:
     manifest.transact(plan)
 
 
-def load(manifest: Manifest, snapshot: Snapshot) -> TableMetadata:
+def load(manifest: object, snapshot: Snapshot) -> TableMetadata:
     """The definition of the table at a snapshot."""
     return layout_of(snapshot).load(snapshot)
 
 
-def change(manifest: Manifest, step: Callable[[TableMetadata], TableMetadata]) -> TableMetadata:
+def change(manifest: Manifest, step: Callable[[TableMetadata, *Given], TableMetadata], *given: *Given) -> TableMetadata:
     """Change a table's definition: planned on the latest, done only if no other change came in between.
 
     All changes write the counter of changes, so that two of them meet there. One that is reported as lost and stands
@@ -147,7 +150,7 @@ def change(manifest: Manifest, step: Callable[[TableMetadata], TableMetadata]) -
     for _ in range(_TRIES):
         snapshot = manifest.snapshot()
         before = adopted(manifest, snapshot)
-        after = step(before)
+        after = step(before, *given)
         if after is before:
             return before
         _prepare_columns(manifest, before, after)

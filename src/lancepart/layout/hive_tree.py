@@ -92,17 +92,18 @@ class TreeSnapshot(Snapshot):
         return sorted(found.items())
 
 
-class TreeManifest(Manifest):
-    """The catalog around one Hive-style table; what was discovered is kept until the manifest's version moves."""
+class TreeManifest:
+    """One Hive-style table in a catalog; what was discovered is kept until the manifest's version moves."""
 
     def __init__(self, root: Root, namespace: Sequence[str] = ()) -> None:
-        super().__init__(root)
+        self.root = root
+        self.catalog = Manifest(root)
         self.namespace = tuple(namespace)
         self._last: TreeSnapshot | None = None
 
     def snapshot(self, version: int | None = None) -> TreeSnapshot:
-        """The catalog at a version; the leaves are always the latest, since they go their own ways."""
-        base = super().snapshot(version)
+        """The catalog at a version; the leaves are always the latest, since each has versions of its own."""
+        base = self.catalog.snapshot(version)
         fresh = TreeSnapshot(base.handle, base.root, self.namespace)
         last = self._last
         if last is not None and not fresh.is_bare and last.first_version == fresh.version and "tree" in vars(last):

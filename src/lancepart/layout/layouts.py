@@ -1,4 +1,4 @@
-"""The three layouts behind one interface: how a definition is read, leaves are found, and their columns matched."""
+"""The three layouts behind one interface: how a definition is read, leaves are found and matched, what is possible."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lancepart.errors import InvalidTableStateError, UnsupportedOperationError
-from lancepart.format.names import READ_VERSION, partition_column
+from lancepart.format.names import READ_BRANCH, READ_TAG, READ_VERSION, TABLE, partition_column
 from lancepart.layout import leaves
+from lancepart.layout.capabilities import Capabilities, Publishing
 from lancepart.layout.draft import draft_leaves, refuse_unpinned
 from lancepart.layout.hive_tree import TreeSnapshot, tree_leaves
 from lancepart.layout.leaves import Leaf
@@ -18,16 +20,28 @@ from lancepart.layout.metadata import DRAFT, HIVE, MANIFEST, STRONG, TableMetada
 from lancepart.model.spec import PartitionSpec
 from lancepart.model.type_names import holds_exactly, kind_of
 from lancepart.model.values import logical_type
+from lancepart.storage import refs
 from lancepart.storage.leaf_data import LeafShape
+from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
 
 
 class Layout(Protocol):
-    """What planning, reading and inspecting need to know of a layout."""
+    """What planning, reading, writing and inspecting need to know of a layout."""
 
     @property
     def name(self) -> str:
         """What the layout is called."""
+
+    @property
+    def pointers(self) -> tuple[str, ...]:
+        """The columns of ``__manifest`` that say what to read of a leaf; none if no query of it finds leaves."""
+
+    def capabilities(self, metadata: TableMetadata) -> Capabilities:
+        """What a table with that definition can do."""
+
+    def unsupported(self, what: str) -> UnsupportedOperationError:
+        """The error for something that needs a table of the current layout."""
 
     def load(self, snapshot: Snapshot) -> TableMetadata:
         """The table's definition."""
@@ -42,6 +56,12 @@ class Layout(Protocol):
     ) -> tuple[Leaf, ...]:
         """Such rows as leaves, each at the version that a reader must read."""
 
+    def leaf_counts(self, snapshot: Snapshot, metadata: TableMetadata) -> dict[int, int]:
+        """How many leaves each spec version has."""
+
+    def is_declared(self, root: Root, leaf: Leaf) -> bool:
+        """Whether a leaf that can't be opened was only declared, so that it has no rows yet."""
+
     def matching(self, shape: LeafShape, metadata: TableMetadata, leaf: Leaf) -> Matching:
         """Which of a leaf's columns stand for which of the table's."""
 
@@ -54,6 +74,24 @@ class ManifestLayout:
     """The current layout: all in ``__manifest``, columns known by field id."""
 
     name: str = MANIFEST
+    pointers: tuple[str, ...] = (READ_VERSION.name,)
+
+    def capabilities(self, metadata: TableMetadata) -> Capabilities:
+        """Everything; without strong transactions no snapshots and no version rows."""
+        strong = metadata.transactions == STRONG
+        return Capabilities(
+            publishing=Publishing.STRONG if strong else Publishing.WEAK,
+            snapshots=strong,
+            version_rows=True,
+            evolution=True,
+            maintenance=True,
+            distributed_writes=True,
+            declared_indices=True,
+        )
+
+    def unsupported(self, what: str) -> UnsupportedOperationError:
+        """The error for something that needs a table with strong transactions."""
+        return UnsupportedOperationError(f"{what} needs a table with transactions='strong'")
 
     def load(self, snapshot: Snapshot) -> TableMetadata:
         """From the manifest's metadata map."""
@@ -72,6 +110,16 @@ class ManifestLayout:
     ) -> tuple[Leaf, ...]:
         """At the versions that ``table_version`` rows name."""
         return leaves.manifest_leaves(snapshot, spec, rows, metadata)
+
+    def leaf_counts(self, snapshot: Snapshot, metadata: TableMetadata) -> dict[int, int]:
+        """By the prefixes of their ids, which name the spec version."""
+        found = snapshot.scan(f"object_type = '{TABLE}'", columns=["object_id"])
+        ids = found.column("object_id") if found is not None else pa.chunked_array([[]], pa.string())
+        return {spec.id: pc.sum(pc.starts_with(ids, f"v{spec.id}$")).as_py() or 0 for spec in metadata.specs}
+
+    def is_declared(self, root: Root, leaf: Leaf) -> bool:
+        """Never: a row is written when the leaf has its first version."""
+        return False
 
     def matching(self, shape: LeafShape, metadata: TableMetadata, leaf: Leaf) -> Matching:
         """By field id."""
@@ -114,6 +162,16 @@ class DraftLayout(ManifestLayout):
     """The expression draft: the same, but for the columns on table rows that say what to read."""
 
     name: str = DRAFT
+    pointers: tuple[str, ...] = (READ_VERSION.name, READ_BRANCH.name, READ_TAG.name)
+
+    def capabilities(self, metadata: TableMetadata) -> Capabilities:
+        """Rows are read and written as in the current layout; the rest needs what the draft does not record."""
+        known = ManifestLayout.capabilities(self, metadata)
+        return replace(known, version_rows=False, evolution=False, maintenance=False)
+
+    def unsupported(self, what: str) -> UnsupportedOperationError:
+        """The error for something that the draft does not record enough for."""
+        return _outdated(what, self.name)
 
     def leaves(
         self, snapshot: Snapshot, spec: PartitionSpec, rows: pa.Table, metadata: TableMetadata
@@ -132,6 +190,23 @@ class HiveLayout:
     """The Hive-style tree: values in names, columns known by name."""
 
     name: str = HIVE
+    pointers: tuple[str, ...] = ()
+
+    def capabilities(self, metadata: TableMetadata) -> Capabilities:
+        """Leaves are read at their latest, and written one by one."""
+        return Capabilities(
+            publishing=Publishing.DIRECT,
+            snapshots=False,
+            version_rows=False,
+            evolution=False,
+            maintenance=False,
+            distributed_writes=False,
+            declared_indices=False,
+        )
+
+    def unsupported(self, what: str) -> UnsupportedOperationError:
+        """The error for something that a tree has no place for."""
+        return _outdated(what, self.name)
 
     def load(self, snapshot: Snapshot) -> TableMetadata:
         """From the namespace's properties, or from the tree itself."""
@@ -149,6 +224,14 @@ class HiveLayout:
         """At their latest versions."""
         return tree_leaves(_tree(snapshot).tree, rows)
 
+    def leaf_counts(self, snapshot: Snapshot, metadata: TableMetadata) -> dict[int, int]:
+        """As many as were discovered; there is one spec version."""
+        return {spec.id: self.candidates(snapshot, spec, None).num_rows for spec in metadata.specs}
+
+    def is_declared(self, root: Root, leaf: Leaf) -> bool:
+        """A client of the catalog may have declared a leaf and not written it yet."""
+        return refs.is_declared(root, leaf.location)
+
     def matching(self, shape: LeafShape, metadata: TableMetadata, leaf: Leaf) -> Matching:
         """By name, with the columns that the path holds."""
         return Matching.by_name(shape.schema, metadata.schema, dict(leaf.constants))
@@ -158,6 +241,12 @@ class HiveLayout:
         raise UnsupportedOperationError(
             "a Hive-style table has no snapshots: use it without a version; lancepart.upgrade makes a table that has"
         )
+
+
+def _outdated(what: str, layout: str) -> UnsupportedOperationError:
+    return UnsupportedOperationError(
+        f"{what} needs the current layout, and the table has the older {layout!r}: use lancepart.upgrade first"
+    )
 
 
 LAYOUTS: dict[str, Layout] = {MANIFEST: ManifestLayout(), DRAFT: DraftLayout(), HIVE: HiveLayout()}
@@ -170,6 +259,16 @@ def layout_of(snapshot: Snapshot) -> Layout:
     return LAYOUTS[DRAFT if is_draft(snapshot.properties) else MANIFEST]
 
 
+def layout_for(metadata: TableMetadata) -> Layout:
+    """The layout of a table with that definition."""
+    return LAYOUTS[metadata.layout]
+
+
+def capabilities(metadata: TableMetadata) -> Capabilities:
+    """What a table with that definition can do."""
+    return layout_for(metadata).capabilities(metadata)
+
+
 def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False) -> pa.Table:
     """Rows of leaves, whichever layout the table has; ``whole`` ones if a commit will need them."""
     return layout_of(snapshot).candidates(snapshot, spec, where, whole=whole)
@@ -177,12 +276,12 @@ def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, wh
 
 def as_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: pa.Table, metadata: TableMetadata) -> tuple[Leaf, ...]:
     """Rows of leaves as values, whichever layout the table has."""
-    return LAYOUTS[metadata.layout].leaves(snapshot, spec, rows, metadata)
+    return layout_for(metadata).leaves(snapshot, spec, rows, metadata)
 
 
 def match(shape: LeafShape, metadata: TableMetadata, leaf: Leaf) -> Matching:
     """Which of a leaf's columns stand for which of the table's, whichever layout the table has."""
-    return LAYOUTS[metadata.layout].matching(shape, metadata, leaf)
+    return layout_for(metadata).matching(shape, metadata, leaf)
 
 
 def refuse_past(snapshot: Snapshot) -> None:

@@ -1,4 +1,4 @@
-"""Detecting the layout of the table at a root, and creating a Hive-style table."""
+"""Detecting the layout of the table at a root, and creating tables of the layouts that can be created."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from lancepart.errors import (
     NamespaceNotFoundError,
     TableAlreadyExistsError,
     TableNotFoundError,
+    UnsupportedOperationError,
 )
 from lancepart.layout import create, hive
 from lancepart.layout.hive import HiveColumn
 from lancepart.layout.hive_tree import TreeManifest, is_bare_tree, namespace_properties
-from lancepart.layout.metadata import as_stored, is_partitioned
+from lancepart.layout.metadata import HIVE, MANIFEST, STRONG, WEAK, as_stored, is_partitioned
+from lancepart.layout.table_manifest import TableManifest
 from lancepart.model.ids import check_path, object_id
 from lancepart.model.partition_by import named_column, parse_partition_by, spread
 from lancepart.model.schema import assign_field_ids, check_column_names, refuse_empty_names
@@ -31,7 +33,7 @@ from lancepart.storage.root_contents import missing, refuse_file, refuse_plain
 from lancepart.storage.snapshot import Snapshot
 
 
-def find(root: Root, namespace: Sequence[str] = ()) -> Manifest:
+def find(root: Root, namespace: Sequence[str] = ()) -> TableManifest:
     """The manifest of the table at a root, or at a namespace of a larger catalog; as a tree if it is Hive-style."""
     if isinstance(namespace, str):
         raise InvalidInputError(f"namespace is {namespace!r}: give a list of names")
@@ -74,6 +76,27 @@ def _require_namespace(root: Root, snapshot: Snapshot, path: Sequence[str]) -> N
         raise NamespaceNotFoundError(f"namespace {object_id(path)!r} does not exist in {root.uri!r}{known}")
     if row.object_type != NAMESPACE:
         raise InvalidTableStateError(f"{object_id(path)!r} of {root.uri!r} is a {row.object_type}, not a namespace")
+
+
+def create_table(
+    root: Root, schema: pa.Schema, partition_by: Sequence[str | PartitionField], *, transactions: str, layout: str
+) -> TableManifest:
+    """Make an empty table of a layout that can be made."""
+    if layout not in (MANIFEST, HIVE):
+        raise UnsupportedOperationError(f"layout {layout!r} is not supported: use {MANIFEST!r} or {HIVE!r}")
+    if transactions not in (STRONG, WEAK):
+        raise InvalidInputError(f"transactions is {transactions!r}: use {STRONG!r} or {WEAK!r}")
+    if layout == HIVE:
+        return create_hive(root, schema, partition_by)
+    manifest = Manifest(root)
+    create.create(manifest, schema, partition_by, transactions=transactions)
+    return manifest
+
+
+def refuse_in_warehouse(layout: str, table: str) -> None:
+    """Refuse to make a table of another layout than the current one in a warehouse."""
+    if layout != MANIFEST:
+        raise InvalidInputError(f"{table}: tables of a warehouse have the layout {MANIFEST!r}")
 
 
 def create_hive(root: Root, schema: pa.Schema, partition_by: Sequence[str | PartitionField]) -> TreeManifest:

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from lancepart.commit import manifest_changes, writers
 from lancepart.commit.floors import highest
@@ -19,7 +18,9 @@ from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.maintain.collector_run import Collecting
 from lancepart.maintain.kept import leaves_at
 from lancepart.maintain.leaf_maintenance import MaintenanceResult
+from lancepart.maintain.local import LOCAL
 from lancepart.plan import planner
+from lancepart.read.engine import Executor
 from lancepart.storage import history
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import NAME, Manifest
@@ -47,7 +48,7 @@ def expire(
     older_than: timedelta | datetime,
     *,
     safe_age: timedelta = SAFE_AGE,
-    spark: Any = None,
+    executor: Executor = LOCAL,
     progress: bool = True,
 ) -> MaintenanceResult:
     """Forget old snapshots, and remove the versions and files of leaves that no kept one needs.
@@ -60,16 +61,18 @@ def expire(
         _strong(manifest)
         now = _clock(manifest)
         cutoff = min(moment(older_than, now), now - safe_age)
-        return _expire(manifest, _bounds(manifest, now, cutoff), spark=spark, progress=progress)
+        return _expire(manifest, _bounds(manifest, now, cutoff), executor=executor, progress=progress)
 
     return _beside_others(run)
 
 
-def _expire(manifest: Manifest, bounds: Bounds, *, spark: Any, progress: bool) -> MaintenanceResult:
+def _expire(manifest: Manifest, bounds: Bounds, *, executor: Executor, progress: bool) -> MaintenanceResult:
     metadata, cutoff = _strong(manifest), bounds.cutoff
     oldest = _oldest_kept(manifest, bounds.latest, cutoff, manifest_changes.oldest(manifest.snapshot(), metadata))
     dropped = _drop_rows(manifest, oldest, metadata, bounds.given_up)
-    run = Collecting(manifest=manifest, metadata=metadata, oldest=oldest, cutoff=cutoff, spark=spark, progress=progress)
+    run = Collecting(
+        manifest=manifest, metadata=metadata, oldest=oldest, cutoff=cutoff, executor=executor, progress=progress
+    )
     found = run.protect(run.look())
     doomed = _clean(manifest, oldest)
     return run.remove(found, MaintenanceResult(action="expire", changed=doomed + dropped))
@@ -91,7 +94,7 @@ def remove_orphans(
     older_than: timedelta | datetime,
     *,
     dry_run: bool = False,
-    spark: Any = None,
+    executor: Executor = LOCAL,
     progress: bool = True,
 ) -> MaintenanceResult:
     """Remove what writers that failed left behind: directories and files that no kept snapshot names.
@@ -102,16 +105,20 @@ def remove_orphans(
     _strong(manifest)
     now = datetime.now(UTC) if dry_run else _clock(manifest)
     cutoff = _bounds(manifest, now, moment(older_than, now)).cutoff
-    return _beside_others(lambda: _remove_orphans(manifest, cutoff, dry_run=dry_run, spark=spark, progress=progress))
+    return _beside_others(
+        lambda: _remove_orphans(manifest, cutoff, dry_run=dry_run, executor=executor, progress=progress)
+    )
 
 
 def _remove_orphans(
-    manifest: Manifest, cutoff: datetime, *, dry_run: bool, spark: Any, progress: bool
+    manifest: Manifest, cutoff: datetime, *, dry_run: bool, executor: Executor, progress: bool
 ) -> MaintenanceResult:
     metadata = _strong(manifest)
     marked = manifest_changes.oldest(manifest.snapshot(), metadata)
     oldest = next(number for number in history.versions(manifest) if number >= marked)
-    run = Collecting(manifest=manifest, metadata=metadata, oldest=oldest, cutoff=cutoff, spark=spark, progress=progress)
+    run = Collecting(
+        manifest=manifest, metadata=metadata, oldest=oldest, cutoff=cutoff, executor=executor, progress=progress
+    )
     found, report = run.look(unnamed=True), MaintenanceResult(action="remove_orphans")
     return run.counted(found, report) if dry_run else run.remove(run.protect(found), report)
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from lancepart.commit import manifest_changes
 from lancepart.commit.floors import Floor
@@ -19,11 +18,12 @@ from lancepart.errors import ConcurrentModificationError
 from lancepart.format.rows import dump_metadata
 from lancepart.layout.metadata import FLOORS, TableMetadata, requiring
 from lancepart.maintain import sweep
-from lancepart.maintain.elsewhere import over
 from lancepart.maintain.kept import Kept, kept
 from lancepart.maintain.leaf_maintenance import MaintenanceResult
+from lancepart.maintain.local import LOCAL
 from lancepart.maintain.progress import track
 from lancepart.maintain.sweep import Found, Looking, Member, Removing
+from lancepart.read.engine import Executor
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.manifest_rows import Change, Update
@@ -41,7 +41,7 @@ class Collecting:
     metadata: TableMetadata
     oldest: int
     cutoff: datetime
-    spark: Any = None
+    executor: Executor = LOCAL
     progress: bool = True
     before: Kept = field(default_factory=Kept)
     notes: list[str] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Collecting:
         """What nothing needs in the directories of leaves and, if asked for, directories that no snapshot names."""
         self.before = kept(self.manifest, self.oldest)
         tasks = [self._task(top, members) for top, members in self.before.directories(self.manifest).items()]
-        found: list[Found] = over(self.spark, sweep.look, tasks, "looking", progress=self.progress)
+        found: list[Found] = self.executor.map(sweep.look, tasks, "looking", progress=self.progress)
         if unnamed:
             names = [name for name in Files(self.manifest.root).children()[0] if _is_unnamed(name, self.before)]
             found += [sweep.look(self._task(name)) for name in track(names, "sweeping", show=self.progress)]
@@ -102,7 +102,7 @@ class Collecting:
     def remove(self, found: Sequence[Found], report: MaintenanceResult) -> MaintenanceResult:
         """Remove what was found and has its floor, but for what is kept by now."""
         tasks = list(self._doomed(found)) if found else []
-        done = over(self.spark, sweep.remove, tasks, "collecting", progress=self.progress)
+        done = self.executor.map(sweep.remove, tasks, "collecting", progress=self.progress)
         self.notes += [f"{task.top}: {each.broken}" for task, each in zip(tasks, done, strict=True) if each.broken]
         gone = tuple(task.top for task in tasks if _is_unnamed(task.top, self.before))
         return self._summarized(report, gone, sum(each.files for each in done), sum(each.bytes for each in done))

@@ -8,10 +8,11 @@ import pyarrow as pa
 
 from lancepart.layout import create
 from lancepart.layout.declared_indices import declared
-from lancepart.layout.metadata import HIVE, TableMetadata
+from lancepart.layout.layouts import capabilities
+from lancepart.layout.metadata import TableMetadata
+from lancepart.layout.table_manifest import TableManifest
 from lancepart.model.schema import field_id
 from lancepart.plan import planner
-from lancepart.storage.manifest import Manifest
 
 _MOST_COLUMNS = 30
 
@@ -48,7 +49,7 @@ class TableDescription:
         )
 
 
-def describe(manifest: Manifest, version: int | None) -> TableDescription:
+def describe(manifest: TableManifest, version: int | None) -> TableDescription:
     """Describe a table by its manifest alone."""
     snapshot = manifest.snapshot(version)
     metadata = create.load(manifest, snapshot)
@@ -67,7 +68,7 @@ def describe(manifest: Manifest, version: int | None) -> TableDescription:
         partitions=len(leaves),
         rows=sum(each.rows for each in known) if whole else None,
         bytes=sum(each.bytes for each in known) if whole else None,
-        indices=() if metadata.layout == HIVE else _indices(metadata, manifest, version),
+        indices=_indices(metadata, manifest, version) if capabilities(metadata).declared_indices else (),
     )
 
 
@@ -83,6 +84,6 @@ def partition_by(metadata: TableMetadata) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _indices(metadata: TableMetadata, manifest: Manifest, version: int | None) -> tuple[str, ...]:
+def _indices(metadata: TableMetadata, manifest: TableManifest, version: int | None) -> tuple[str, ...]:
     names = {field_id(field): field.name for field in metadata.schema}
     return tuple(f"{index.kind} on {names.get(index.column)}" for index in declared(manifest.snapshot(version)))

@@ -16,10 +16,12 @@ from lancepart.layout.leaves import Leaf
 from lancepart.maintain import indices, leaf_tasks, table_index
 from lancepart.maintain.leaf_maintenance import MaintenanceResult, new_versions, strong
 from lancepart.maintain.leaf_tasks import Indexing, Place
+from lancepart.maintain.local import LOCAL
 from lancepart.model.aliases import Value
 from lancepart.model.schema import field_id
 from lancepart.model.suggest import near
 from lancepart.model.values import logical_type
+from lancepart.read.engine import Executor
 from lancepart.read.search_vectors import UNION_BYTES
 from lancepart.storage.manifest import Manifest
 
@@ -34,14 +36,14 @@ def create_index(
     scope: str = AUTO,
     where: str | None = None,
     name: str | None = None,
-    spark: Any = None,
+    executor: Executor = LOCAL,
     progress: bool = True,
     params: Mapping[str, Value],
 ) -> MaintenanceResult:
     """Declare an index, and build it: in the leaves that are large enough, over the whole table, or both."""
     opening = strong(manifest, "index")
     index = _checked(opening, column, kind, scope, where, name, params)
-    done = _on_leaves(opening, index, leaf_tasks.build_index, spark=spark, progress=progress)
+    done = _on_leaves(opening, index, leaf_tasks.build_index, executor=executor, progress=progress)
     if index.scope != LEAF:
         index = table_index.built(strong(manifest, "index"), index)
     indices.remember(manifest, index)
@@ -108,7 +110,7 @@ def leaves_of(opening: Transaction, index: Index) -> tuple[Leaf, ...]:
 
 
 def _on_leaves(
-    opening: Transaction, index: Index, action: Callable[[Any], int | None], *, spark: Any, progress: bool
+    opening: Transaction, index: Index, action: Callable[[Any], int | None], *, executor: Executor, progress: bool
 ) -> MaintenanceResult:
     """Do something to an index of leaves, in one commit."""
 
@@ -116,15 +118,15 @@ def _on_leaves(
         return Indexing(place=place, index=index)
 
     leaves = leaves_of(opening, index) if index.in_leaves else ()
-    return new_versions(opening, leaves, action, task, spark=spark, progress=progress, together=True)
+    return new_versions(opening, leaves, action, task, executor=executor, progress=progress, together=True)
 
 
-def optimize_indices(manifest: Manifest, *, spark: Any = None, progress: bool = True) -> MaintenanceResult:
+def optimize_indices(manifest: Manifest, *, executor: Executor = LOCAL, progress: bool = True) -> MaintenanceResult:
     """Let the declared indices cover rows and partitions that came since they were built."""
     done = MaintenanceResult(action="optimize_indices")
     for index in declared(manifest.snapshot()):
         opening = strong(manifest, "optimize_indices")
-        found = _on_leaves(opening, index, leaf_tasks.optimize_index, spark=spark, progress=progress)
+        found = _on_leaves(opening, index, leaf_tasks.optimize_index, executor=executor, progress=progress)
         if index.scope != LEAF:
             newer = table_index.optimized(strong(manifest, "optimize_indices"), index)
             if newer != index:
@@ -139,7 +141,9 @@ def optimize_indices(manifest: Manifest, *, spark: Any = None, progress: bool = 
     return done
 
 
-def drop_index(manifest: Manifest, name: str, *, spark: Any = None, progress: bool = True) -> MaintenanceResult:
+def drop_index(
+    manifest: Manifest, name: str, *, executor: Executor = LOCAL, progress: bool = True
+) -> MaintenanceResult:
     """Declare an index no longer, and remove it from all leaves in one commit."""
     known = {index.name: index for index in declared(manifest.snapshot())}
     if name not in known:
@@ -147,4 +151,4 @@ def drop_index(manifest: Manifest, name: str, *, spark: Any = None, progress: bo
     opening = strong(manifest, "drop_index")
     everywhere = replace(known[name], where=None)
     indices.forget(manifest, name)
-    return _on_leaves(opening, everywhere, leaf_tasks.drop_index, spark=spark, progress=progress)
+    return _on_leaves(opening, everywhere, leaf_tasks.drop_index, executor=executor, progress=progress)

@@ -17,6 +17,7 @@ from lancepart.layout import create
 from lancepart.layout.declared_indices import declared
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import STRONG, TableMetadata, is_draft
+from lancepart.layout.table_manifest import TableManifest, catalog_of, load
 from lancepart.model.aliases import JsonObject
 from lancepart.plan import planner
 from lancepart.storage import history, leaf_data, refs
@@ -117,8 +118,9 @@ _NAMED = 3
 class Inspect:
     """Metadata of a table at a snapshot."""
 
-    def __init__(self, manifest: Manifest, version: int | None = None) -> None:
+    def __init__(self, manifest: TableManifest, version: int | None = None) -> None:
         self._manifest = manifest
+        self._catalog = catalog_of(manifest)
         self._version = version
 
     def _loaded(self) -> tuple[TableMetadata, tuple[Leaf, ...]]:
@@ -181,7 +183,7 @@ class Inspect:
 
     def specs(self) -> pa.Table:
         """The versions of the partitioning, a row a field."""
-        metadata = create.load(self._manifest, self._manifest.snapshot(self._version))
+        metadata = load(self._manifest, self._version)
         rows = []
         for spec in metadata.specs:
             for field in spec.fields:
@@ -202,7 +204,7 @@ class Inspect:
     def snapshots(self) -> pa.Table:
         """The commits that are kept: when, by whom, what, and how many rows and partitions they changed."""
         latest = self._manifest.snapshot(self._version).version
-        found = [history.info(self._manifest, v) for v in history.versions(self._manifest) if v <= latest]
+        found = [history.info(self._catalog, v) for v in history.versions(self._catalog) if v <= latest]
         rows = [
             row for before, item in zip([None, *found], found, strict=False) if (row := self._snapshot(before, item))
         ]
@@ -222,13 +224,13 @@ class Inspect:
                 "rows_added": sum(record.added or 0 for record in details),
                 "rows_deleted": sum(record.deleted or 0 for record in details),
             }
-        if _definition(self._manifest, item) != _definition(self._manifest, before):
+        if _definition(self._catalog, item) != _definition(self._catalog, before):
             return shown | {"operation": "define", "partitions": 0, "rows_added": 0, "rows_deleted": 0}
         return shown if self._is_unsigned(item) else None
 
     def _is_unsigned(self, item: VersionInfo) -> bool:
-        """Whether a commit changed rows of the draft layout, where it puts down nothing of itself."""
-        return item.kind in _CHANGES_OF_ROWS and is_draft(history.at(self._manifest, item.version).properties)
+        """Whether a commit changed rows of a layout in which it records nothing of itself."""
+        return item.kind in _CHANGES_OF_ROWS and is_draft(history.at(self._catalog, item.version).properties)
 
     def fragments(self) -> pa.Table:
         """The fragments of every leaf that can be opened."""
@@ -292,7 +294,7 @@ class Inspect:
         """
         from lancepart.maintain.publish import registered
 
-        rows = [asdict(each) for each in registered(self._manifest)]
+        rows = [asdict(each) for each in registered(self._catalog)]
         return pa.Table.from_pylist(rows, schema=_UNIONS)
 
     def unpublished_commits(self) -> pa.Table:

@@ -20,11 +20,12 @@ from lancepart.layout import create
 from lancepart.layout.declared_indices import declared
 from lancepart.layout.leaves import Leaf
 from lancepart.maintain import leaf_tasks
-from lancepart.maintain.elsewhere import over
 from lancepart.maintain.leaf_tasks import Compacting, Place, Rewriting
+from lancepart.maintain.local import LOCAL
 from lancepart.maintain.progress import track
 from lancepart.plan import planner
 from lancepart.read import leaf as reading
+from lancepart.read.engine import Executor
 from lancepart.storage import history, leaf_data
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.translate import UnreadableError
@@ -51,7 +52,7 @@ class MaintenanceResult:
 
 
 def compact(
-    manifest: Manifest, *, target_rows: int = TARGET_ROWS, spark: Any = None, progress: bool = True
+    manifest: Manifest, *, target_rows: int = TARGET_ROWS, executor: Executor = LOCAL, progress: bool = True
 ) -> MaintenanceResult:
     """Put small fragments together and drop deleted rows; a leaf that others change meanwhile waits.
 
@@ -63,11 +64,13 @@ def compact(
     def task(place: Place) -> Compacting:
         return Compacting(place=place, target_rows=target_rows, indices=wanted)
 
-    return new_versions(opening, opening.plan(None).leaves, leaf_tasks.compact, task, spark=spark, progress=progress)
+    return new_versions(
+        opening, opening.plan(None).leaves, leaf_tasks.compact, task, executor=executor, progress=progress
+    )
 
 
 def rewrite(
-    manifest: Manifest, where: str | None = None, *, spark: Any = None, progress: bool = True
+    manifest: Manifest, where: str | None = None, *, executor: Executor = LOCAL, progress: bool = True
 ) -> MaintenanceResult:
     """Move rows that older specs placed into the partitions of the newest: one leaf a commit, or all on Spark."""
     opening = strong(manifest, "rewrite")
@@ -82,7 +85,7 @@ def rewrite(
         job = distributed_write.job_of(transaction)
         works = [Rewriting(place=_place(transaction, leaf), predicate=predicate, job=job) for leaf in leaves]
         try:
-            found = over(spark, leaf_tasks.rewrite, works, "rewriting", progress=progress and spark is not None)
+            found = executor.map(leaf_tasks.rewrite, works, "rewriting", progress=progress and executor.is_distributed)
         except UnreadableError:
             return [], [leaf.object_id for leaf in leaves]
         moved = [(leaf, each) for leaf, each in zip(leaves, found, strict=True) if each is not None]
@@ -91,7 +94,7 @@ def rewrite(
         distributed_write.adopt(transaction, job, [report for _, (_, report) in moved])
         return [leaf.object_id for leaf, _ in moved], []
 
-    return _in_commits(opening, old, step, "rewriting", together=spark is not None, progress=progress)
+    return _in_commits(opening, old, step, "rewriting", together=executor.is_distributed, progress=progress)
 
 
 def new_versions(
@@ -100,23 +103,23 @@ def new_versions(
     action: Callable[[Any], int | None],
     task: Callable[[Place], Any],
     *,
-    spark: Any,
+    executor: Executor,
     progress: bool,
     together: bool = False,
 ) -> MaintenanceResult:
     """Let an action make new versions of leaves that hold the same rows, and publish them, maybe in one commit."""
-    whole = together or spark is not None
+    whole = together or executor.is_distributed
 
     def step(transaction: Transaction, found: Sequence[Leaf]) -> tuple[list[str], list[str]]:
         there = [leaf for leaf in found if leaf.read_version is not None]
         tasks = [task(_place(transaction, leaf)) for leaf in there]
         what = f"{opening.operation} on Spark"
-        versions = over(spark, action, tasks, what, progress=progress and whole)
+        versions = executor.map(action, tasks, what, progress=progress and whole)
         made = [(leaf, version) for leaf, version in zip(there, versions, strict=True) if version is not None]
         broken = [leaf.object_id for leaf, version in made if version == leaf_tasks.UNREADABLE]
         made = [(leaf, version) for leaf, version in made if version != leaf_tasks.UNREADABLE]
         for leaf, version in made:
-            _adopt(transaction.work_on(leaf), version)
+            transaction.work_on(leaf).take_version(version)
         return [leaf.object_id for leaf, _ in made], broken
 
     return _in_commits(opening, leaves, step, opening.operation, together=whole, progress=progress)
@@ -197,11 +200,11 @@ def _go_back(work: LeafChanges, item: Leaf, past: Leaf) -> None:
         raise InvalidTableStateError(
             f"the rows of leaf {item.object_id!r} at that snapshot can't be brought back: {gone[0]!r} is gone"
         )
-    _adopt(work, past.read_version)
+    work.take_version(past.read_version)
     try:
         _count(work, item.read_version)
     except UnreadableError:
-        work.added, work.deleted = work.stats.rows, item.stats.rows if item.stats is not None else 0
+        work.record_counts(added=work.stats.rows, deleted=item.stats.rows if item.stats is not None else 0)
 
 
 def _copy(transaction: Transaction, past: Leaf) -> None:
@@ -217,9 +220,10 @@ def _count(work: LeafChanges, before: int | None) -> None:
     assert work.head is not None
     found = leaf_data.difference(work.root, work.location, before, work.head)
     old = leaf_data.open_leaf(work.root, work.location, before)
-    work.added = sum(map(len, found.restored.values())) + sum(int(item.num_rows) for item in found.added)
-    work.deleted = sum(map(len, found.deleted.values())) + sum(
-        len(leaf_data.live_offsets(old, number)) for number in found.removed
+    whole = sum(len(leaf_data.live_offsets(old, number)) for number in found.removed)
+    work.record_counts(
+        added=sum(map(len, found.restored.values())) + sum(int(item.num_rows) for item in found.added),
+        deleted=sum(map(len, found.deleted.values())) + whole,
     )
 
 
@@ -242,10 +246,3 @@ def _find(transaction: Transaction, item: Leaf) -> Leaf | None:
     spec = transaction.metadata.spec_of(item.spec_id)
     assert spec is not None
     return lookup.named(transaction.snapshot, transaction.metadata, spec, item.object_id)
-
-
-def _adopt(work: LeafChanges, version: int) -> None:
-    """Let a version that was made elsewhere be the transaction's own."""
-    work.head = version
-    work.replaced = True
-    work.stats = work.measured()

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lancepart.layout.declared_indices import AUTO
 from lancepart.maintain import collect, index_upkeep, leaf_maintenance
 from lancepart.maintain.leaf_maintenance import MaintenanceResult
+from lancepart.maintain.local import executor_for
 from lancepart.model.aliases import Value
 from lancepart.storage.manifest import Manifest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Maintenance:
@@ -22,26 +26,41 @@ class Maintenance:
         self._manifest = manifest
 
     def compact(
-        self, *, target_rows: int = leaf_maintenance.TARGET_ROWS, spark: Any = None, progress: bool = True
+        self,
+        *,
+        target_rows: int = leaf_maintenance.TARGET_ROWS,
+        spark: SparkSession | None = None,
+        progress: bool = True,
     ) -> MaintenanceResult:
         """Put small fragments together and drop deleted rows; indices are built anew where rows moved."""
-        return leaf_maintenance.compact(self._manifest, target_rows=target_rows, spark=spark, progress=progress)
+        return leaf_maintenance.compact(
+            self._manifest, target_rows=target_rows, executor=executor_for(spark), progress=progress
+        )
 
-    def rewrite(self, where: str | None = None, *, spark: Any = None, progress: bool = True) -> MaintenanceResult:
+    def rewrite(
+        self, where: str | None = None, *, spark: SparkSession | None = None, progress: bool = True
+    ) -> MaintenanceResult:
         """Move rows that older specs placed into the partitions of the newest."""
-        return leaf_maintenance.rewrite(self._manifest, where, spark=spark, progress=progress)
+        return leaf_maintenance.rewrite(self._manifest, where, executor=executor_for(spark), progress=progress)
 
     def expire(
-        self, older_than: timedelta | datetime, *, spark: Any = None, progress: bool = True
+        self, older_than: timedelta | datetime, *, spark: SparkSession | None = None, progress: bool = True
     ) -> MaintenanceResult:
         """Forget snapshots older than that, and remove what no kept one needs; the last hour always stays."""
-        return collect.expire(self._manifest, older_than, spark=spark, progress=progress)
+        return collect.expire(self._manifest, older_than, executor=executor_for(spark), progress=progress)
 
     def remove_orphans(
-        self, older_than: timedelta | datetime, dry_run: bool = False, *, spark: Any = None, progress: bool = True
+        self,
+        older_than: timedelta | datetime,
+        dry_run: bool = False,
+        *,
+        spark: SparkSession | None = None,
+        progress: bool = True,
     ) -> MaintenanceResult:
         """Remove files that failed writers left; ``older_than`` must be longer than the longest write."""
-        return collect.remove_orphans(self._manifest, older_than, dry_run=dry_run, spark=spark, progress=progress)
+        return collect.remove_orphans(
+            self._manifest, older_than, dry_run=dry_run, executor=executor_for(spark), progress=progress
+        )
 
     def create_index(
         self,
@@ -51,7 +70,7 @@ class Maintenance:
         scope: str = AUTO,
         where: str | None = None,
         name: str | None = None,
-        spark: Any = None,
+        spark: SparkSession | None = None,
         progress: bool = True,
         **params: Value,
     ) -> MaintenanceResult:
@@ -66,18 +85,18 @@ class Maintenance:
             scope=scope,
             where=where,
             name=name,
-            spark=spark,
+            executor=executor_for(spark),
             progress=progress,
             params=params,
         )
 
-    def optimize_indices(self, *, spark: Any = None, progress: bool = True) -> MaintenanceResult:
+    def optimize_indices(self, *, spark: SparkSession | None = None, progress: bool = True) -> MaintenanceResult:
         """Let indices cover rows and partitions that came since they were built."""
-        return index_upkeep.optimize_indices(self._manifest, spark=spark, progress=progress)
+        return index_upkeep.optimize_indices(self._manifest, executor=executor_for(spark), progress=progress)
 
-    def drop_index(self, name: str, *, spark: Any = None, progress: bool = True) -> MaintenanceResult:
+    def drop_index(self, name: str, *, spark: SparkSession | None = None, progress: bool = True) -> MaintenanceResult:
         """Remove an index from all partitions, and declare it no longer."""
-        return index_upkeep.drop_index(self._manifest, name, spark=spark, progress=progress)
+        return index_upkeep.drop_index(self._manifest, name, executor=executor_for(spark), progress=progress)
 
     def rollback(self, version: Any) -> int | None:
         """Bring back the rows of an older snapshot, as a new one."""

@@ -20,10 +20,10 @@ from lancepart.errors import (
 )
 from lancepart.format.names import UNION, UNION_OF, UNION_ROOT, UNION_SNAPSHOT
 from lancepart.layout import create
-from lancepart.layout.hive_tree import TreeManifest
 from lancepart.layout.layouts import refuse_past
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import STRONG, TableMetadata
+from lancepart.layout.table_manifest import TableManifest, catalog_of, tree_of
 from lancepart.maintain import sweep
 from lancepart.maintain.kept import leaves_at
 from lancepart.maintain.sweep import Looking, Member, Removing
@@ -89,16 +89,17 @@ class Place:
         return {version: name for name, version in found.items() if name.rpartition(".")[0] == self.key}
 
 
-def publish(manifest: Manifest, path: str | os.PathLike[str] | None) -> Dataset:
+def publish(manifest: TableManifest, path: str | os.PathLike[str] | None) -> Dataset:
     """Publish the latest snapshot as one Lance dataset at a place, or bring the one there up to date."""
     place = Place.of(manifest.root, path)
-    if isinstance(manifest, TreeManifest):
+    own = catalog_of(manifest)
+    if tree_of(manifest) is not None:
         if place.shown != place.uri:
             raise UnsupportedOperationError(
                 "a Hive-style table's root holds nothing but partitions: give a path elsewhere"
             )
-    elif place.key not in manifest.snapshot().properties:
-        manifest.set_properties({place.key: json.dumps({"path": place.shown})})
+    elif place.key not in own.snapshot().properties:
+        own.set_properties({place.key: json.dumps({"path": place.shown})})
     for _ in range(_TRIES):
         try:
             done = _published(manifest, place)
@@ -111,8 +112,8 @@ def publish(manifest: Manifest, path: str | os.PathLike[str] | None) -> Dataset:
     return done
 
 
-def _published(manifest: Manifest, place: Place) -> Dataset:
-    snapshot = manifest.snapshot()
+def _published(manifest: TableManifest, place: Place) -> Dataset:
+    own, snapshot = catalog_of(manifest), manifest.snapshot()
     metadata = create.load(manifest, snapshot)
     handle = published.find(manifest.root, place.uri)
     if handle is None and not Files(place.parent).is_empty(place.name):
@@ -124,16 +125,16 @@ def _published(manifest: Manifest, place: Place) -> Dataset:
         if (
             handle is not None
             and marks.get(UNION_SNAPSHOT) == str(snapshot.version)
-            and snapshot.version in place.pins(manifest)
+            and snapshot.version in place.pins(own)
         ):
             return handle
-        _pin(manifest, place, snapshot.version)
+        _pin(own, place, snapshot.version)
     leaves = planner.plan(snapshot, metadata, None).leaves
-    known = _known(manifest, place, marks, leaves) if pinned else frozenset()
+    known = _known(own, place, marks, leaves) if pinned else frozenset()
     work = Publishing(root=manifest.root, uri=place.uri, metadata=metadata, leaves=leaves, known=known)
     done = work.publish(handle, {**_identity(metadata, manifest.root), UNION_SNAPSHOT: str(snapshot.version)})
     if pinned:
-        _unpin_before(manifest, place, snapshot.version)
+        _unpin_before(own, place, snapshot.version)
     return done
 
 
@@ -189,23 +190,24 @@ def _sweep(place: Place) -> None:
     sweep.remove(Removing(root=place.parent, top=place.name, garbage=found.garbage, newer=(member,)))
 
 
-def unpublish(manifest: Manifest, path: str | os.PathLike[str] | None) -> None:
+def unpublish(manifest: TableManifest, path: str | os.PathLike[str] | None) -> None:
     """Remove the dataset at a place, and let collectors remove what only it read."""
     place = Place.of(manifest.root, path)
     handle = published.find(manifest.root, place.uri)
-    registered = not isinstance(manifest, TreeManifest) and place.key in manifest.snapshot().properties
+    own = catalog_of(manifest)
+    registered = tree_of(manifest) is None and place.key in own.snapshot().properties
     if handle is None and not registered:
         raise InvalidInputError(f"nothing is published at {place.uri!r}: inspect.unions() lists what is")
     if handle is not None:
         snapshot = manifest.snapshot()
         _own_marks(handle, create.load(manifest, snapshot), manifest.root, place)
     if registered:
-        manifest.set_properties({place.key: None})
+        own.set_properties({place.key: None})
     if handle is not None:
         Files(place.parent).delete_directory(place.name)
     if registered:
-        for name in place.pins(manifest).values():
-            history.delete_tag(manifest, name)
+        for name in place.pins(own).values():
+            history.delete_tag(own, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from lancepart.layout import create, opening
-from lancepart.layout.hive_tree import TreeManifest
-from lancepart.layout.metadata import DRAFT
+from lancepart.layout import opening
+from lancepart.layout.layouts import capabilities
+from lancepart.layout.table_manifest import catalog_of, load, tree_of
 from lancepart.maintain import upgrade_draft, upgrade_hive
+from lancepart.maintain.local import LOCAL
 from lancepart.model.ids import check_path
+from lancepart.read.engine import Executor
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 
 
-def upgrade(root: Root, namespace: Sequence[str] = (), *, spark: Any = None, remove_old: bool = False) -> Manifest:
+def upgrade(
+    root: Root, namespace: Sequence[str] = (), *, executor: Executor = LOCAL, remove_old: bool = False
+) -> Manifest:
     """Turn a table into the current layout, going on where an upgrade that was killed came to; its manifest.
 
     A table that has the current layout already is left alone, but for what an earlier upgrade left to be done.
     """
     path = check_path(namespace, what="namespace", root_allowed=True)
     found = opening.find(root, path)
-    if isinstance(found, TreeManifest):
-        manifest = upgrade_hive.upgrade(found, spark=spark)
-    else:
-        manifest = found
-        if create.load(found, found.snapshot()).layout == DRAFT:
-            upgrade_draft.upgrade(found, spark=spark)
+    manifest, tree = catalog_of(found), tree_of(found)
+    if tree is not None:
+        manifest = upgrade_hive.upgrade(tree, executor=executor)
+    elif not capabilities(load(found)).version_rows:
+        upgrade_draft.upgrade(manifest, executor=executor)
     upgrade_draft.settle(manifest)
     upgrade_hive.tidy(manifest)
     if remove_old:

@@ -7,7 +7,6 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -16,11 +15,12 @@ from lancepart.layout.columns import leaf_schema
 from lancepart.layout.hive_tree import TreeManifest, TreeSnapshot, tree_leaves
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
-from lancepart.maintain.elsewhere import over
 from lancepart.maintain.fingerprint import Fingerprint, fingerprint
+from lancepart.maintain.local import LOCAL
 from lancepart.model.ids import leaf_location, object_id, partition_name
 from lancepart.model.spec import PartitionSpec
 from lancepart.read import leaf as reading
+from lancepart.read.engine import Executor
 from lancepart.read.leaf import LeafTask
 from lancepart.storage import fragment_json, leaf_data, refs
 from lancepart.storage.files import Files
@@ -128,7 +128,7 @@ def copied(
     identifier: str,
     work: str,
     *,
-    spark: Any = None,
+    executor: Executor = LOCAL,
 ) -> list[Copy]:
     """Copy every leaf that no note tells of, at its latest version."""
     tasks = [
@@ -143,7 +143,7 @@ def copied(
         )
         for leaf in tree_leaves(snapshot.tree, snapshot.tree.leaves)
     ]
-    return over(spark, copy_leaf, tasks, "copying")
+    return executor.map(copy_leaf, tasks, "copying")
 
 
 def copy_leaf(task: CopyTask) -> Copy:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import uuid
 from dataclasses import replace
-from typing import Any
 
 from lancepart.commit.manifest_changes import who
 from lancepart.errors import ConcurrentModificationError, InternalError
@@ -13,7 +12,8 @@ from lancepart.format.names import READ_BRANCH, READ_TAG, READ_VERSION, TABLE_VE
 from lancepart.format.records import LeafRecord, Signature, Stats, VersionRecord
 from lancepart.format.rows import now
 from lancepart.layout import create
-from lancepart.layout.layouts import LAYOUTS
+from lancepart.layout.draft import draft_leaves
+from lancepart.layout.layouts import candidates, capabilities
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import (
     DRAFT,
@@ -21,11 +21,12 @@ from lancepart.layout.metadata import (
     STRONG,
     TableMetadata,
 )
-from lancepart.maintain.elsewhere import over
 from lancepart.maintain.fingerprint import Fingerprint, fingerprint
+from lancepart.maintain.local import LOCAL
 from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.plan import planner
 from lancepart.read import leaf as reading
+from lancepart.read.engine import Executor
 from lancepart.read.leaf import LeafTask
 from lancepart.storage import leaf_data
 from lancepart.storage.manifest import Manifest
@@ -37,7 +38,7 @@ from lancepart.storage.translate import ConflictError
 _TRIES = 20
 
 
-def upgrade(manifest: Manifest, *, spark: Any = None) -> None:
+def upgrade(manifest: Manifest, *, executor: Executor = LOCAL) -> None:
     """Number the leaves' versions, check that both definitions give the same rows, and then swap the definition.
 
     Until the swap the table is a draft that other clients read and write; the swap is one commit.
@@ -50,10 +51,10 @@ def upgrade(manifest: Manifest, *, spark: Any = None) -> None:
         record_versions(manifest)
         snapshot = manifest.snapshot()
         before = create.load(manifest, snapshot)
-        if before.layout != DRAFT:
+        if capabilities(before).version_rows:
             return
         after = replace(before, layout=MANIFEST, salt=before.salt or salt, change=before.change + 1)
-        _verify(manifest.root, snapshot, before, after, spark)
+        _verify(manifest.root, snapshot, before, after, executor)
         try:
             manifest.swap_properties(snapshot, {**after.to_properties(), UPGRADED: DRAFT})
             return
@@ -64,7 +65,7 @@ def upgrade(manifest: Manifest, *, spark: Any = None) -> None:
 
 def settle(manifest: Manifest) -> None:
     """Number what a client of the draft committed while the definition was being swapped."""
-    if manifest.snapshot().properties.get(UPGRADED) == DRAFT:
+    if UPGRADED in manifest.snapshot().properties:
         record_versions(manifest)
         manifest.set_properties({UPGRADED: None})
 
@@ -119,11 +120,10 @@ def _recorded(snapshot: Snapshot) -> dict[str, tuple[int, int | None]]:
 
 def _pinned(snapshot: Snapshot, metadata: TableMetadata) -> tuple[Leaf, ...]:
     """The leaves at what their own rows say, even where a ``table_version`` row says something older."""
-    draft = LAYOUTS[DRAFT]
     return tuple(
         leaf
         for spec in metadata.specs
-        for leaf in draft.leaves(snapshot, spec, draft.candidates(snapshot, spec, None), metadata)
+        for leaf in draft_leaves(snapshot, spec, candidates(snapshot, spec, None), metadata)
     )
 
 
@@ -145,14 +145,14 @@ def _pointer(leaf: Leaf, number: int, stats: Stats, others: JsonMapping) -> Json
     return {**record.to_values(), "location": leaf.location, READ_BRANCH.name: None, READ_TAG.name: None}
 
 
-def _verify(root: Root, snapshot: Snapshot, before: TableMetadata, after: TableMetadata, spark: Any) -> None:
+def _verify(root: Root, snapshot: Snapshot, before: TableMetadata, after: TableMetadata, executor: Executor) -> None:
     """Read every partition by the old definition and by the new one."""
     old = {leaf.object_id: leaf for leaf in planner.plan(snapshot, before, None).leaves}
     new = {leaf.object_id: leaf for leaf in planner.plan(snapshot, after, None).leaves}
     if set(old) != set(new):
         raise InternalError(f"the upgrade would change the partitions {sorted(set(old) ^ set(new))}; nothing was done")
     readings = [(root, before, after, leaf, new[identifier]) for identifier, leaf in old.items()]
-    for identifier, same in zip(old, over(spark, reads_alike, readings, "checking"), strict=True):
+    for identifier, same in zip(old, executor.map(reads_alike, readings, "checking"), strict=True):
         if not same:
             raise InternalError(f"partition {identifier!r} would read differently after the upgrade; nothing was done")
 

@@ -7,7 +7,6 @@ import secrets
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from lancepart.catalog import directories
 from lancepart.commit.manifest_changes import who
@@ -25,8 +24,8 @@ from lancepart.layout.hive_tree import TreeManifest, TreeSnapshot, namespace_pro
 from lancepart.layout.layouts import layout_of
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import MANIFEST, STRONG, TableMetadata, is_partitioned
-from lancepart.maintain.elsewhere import over
 from lancepart.maintain.fingerprint import Fingerprint
+from lancepart.maintain.local import LOCAL
 from lancepart.maintain.upgrade_copy import Copy, Partition, copied, leaf_versions, made
 from lancepart.maintain.upgrade_draft import rows_of
 from lancepart.model import hive_path
@@ -36,6 +35,7 @@ from lancepart.model.ids import object_id
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.transforms import Bucket, Hour, Truncate
 from lancepart.model.transforms.hive import FloorBucket, FloorTruncate, Hash, Unknown
+from lancepart.read.engine import Executor
 from lancepart.storage import leaf_data
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
@@ -49,7 +49,7 @@ WORK = "__upgrade"
 _TRIES = 20
 
 
-def upgrade(tree: TreeManifest, *, spark: Any = None) -> Manifest:
+def upgrade(tree: TreeManifest, *, executor: Executor = LOCAL) -> Manifest:
     """Copy every leaf, check every partition, enter them into the manifest, and then swap the definition.
 
     Until the swap readers and writers see the old table; if one of its leaves changes meanwhile it is copied again.
@@ -63,9 +63,9 @@ def upgrade(tree: TreeManifest, *, spark: Any = None) -> Manifest:
     target.add_columns([READ_VERSION, *create.partition_fields(metadata.spec)])
     for _ in range(_TRIES):
         snapshot = tree.snapshot()
-        copies = copied(tree, snapshot, target.root, metadata, state["id"], WORK, spark=spark)
+        copies = copied(tree, snapshot, target.root, metadata, state["id"], WORK, executor=executor)
         partitions = made(target.root, metadata, copies, state["id"])
-        _verify(target.root, metadata, partitions, spark)
+        _verify(target.root, metadata, partitions, executor)
         _publish(tree, target, metadata, partitions, state["id"])
         if _unchanged(tree, copies) and _swap(tree, target, metadata, location):
             return Manifest(target.root)
@@ -121,10 +121,10 @@ class CheckTask:
     partition: Partition
 
 
-def _verify(root: Root, metadata: TableMetadata, partitions: Sequence[Partition], spark: Any) -> None:
+def _verify(root: Root, metadata: TableMetadata, partitions: Sequence[Partition], executor: Executor) -> None:
     """Read every new leaf back, and compare it with what was read from the old ones."""
     tasks = [CheckTask(root=root, metadata=metadata, partition=partition) for partition in partitions]
-    for partition, found in zip(partitions, over(spark, read_back, tasks, "checking"), strict=True):
+    for partition, found in zip(partitions, executor.map(read_back, tasks, "checking"), strict=True):
         if found != partition.expected:
             raise InternalError(
                 f"partition {partition.object_id!r} has {found}, not {partition.expected} as the old tree; "

@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from lancepart.layout.layouts import as_leaves, candidates
+from lancepart.layout.layouts import as_leaves, candidates, layout_for
 from lancepart.layout.leaves import Leaf, is_current, total_rows
-from lancepart.layout.metadata import DRAFT, HIVE, MANIFEST, STRONG, TableMetadata
+from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.model.predicate import Predicate
 from lancepart.model.spec import PartitionSpec
 from lancepart.plan.prune import Pruner
-from lancepart.storage.manifest_rows import TABLE
 from lancepart.storage.snapshot import Snapshot
 
 _MOST_SHOWN = 20
@@ -32,12 +30,15 @@ class SpecPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The leaves to read for a filter, at one version of the manifest."""
+    """The leaves to read for a filter, at one version of the manifest.
+
+    ``pointers`` are the columns of ``__manifest`` that say what to read of them; none if no query of it finds them.
+    """
 
     version: int
     leaves: tuple[Leaf, ...]
     specs: tuple[SpecPlan, ...] = ()
-    layout: str = MANIFEST
+    pointers: tuple[str, ...] = ()
 
     @property
     def manifest_query(self) -> str:
@@ -48,17 +49,14 @@ class Plan:
                 pushed = f"\n      AND {spec.pushed}" if spec.pushed else ""
                 tests.append(f"(object_id LIKE 'v{spec.spec_id}$%'{pushed})")
         choices = "\n    OR ".join(tests) or "false"
-        pointers = "read_version, read_branch, read_tag" if self.layout == DRAFT else "read_version"
-        return (
-            f"SELECT object_id, location, {pointers}\nFROM __manifest\n"
-            f"WHERE object_type = 'table'\n  AND (\n    {choices}\n  )"
-        )
+        columns = ", ".join(("object_id", "location", *self.pointers))
+        return f"SELECT {columns}\nFROM __manifest\nWHERE object_type = 'table'\n  AND (\n    {choices}\n  )"
 
     def explain(self, totals: Mapping[int, int]) -> str:
         """The plan for a person: the query, and what was kept and dropped of each spec version."""
         everything = sum(totals.values())
         lines = [f"snapshot {self.version}: {len(self.leaves)} of {everything} leaves", ""]
-        lines += [] if self.layout == HIVE else [self.manifest_query, ""]
+        lines += [self.manifest_query, ""] if self.pointers else []
         for spec in self.specs:
             dropped = totals.get(spec.spec_id, 0) - spec.kept
             lines.append(f"spec v{spec.spec_id}: {spec.kept} kept, {dropped} dropped")
@@ -79,7 +77,8 @@ def plan(snapshot: Snapshot, metadata: TableMetadata, predicate: Predicate | Non
         found = () if rows is None else as_leaves(snapshot, spec, rows, metadata)
         leaves += found
         specs.append(SpecPlan(spec_id=spec.id, pushed=pushed, kept=len(found), reasons=reasons))
-    return Plan(version=snapshot.version, leaves=tuple(leaves), specs=tuple(specs), layout=metadata.layout)
+    pointers = layout_for(metadata).pointers
+    return Plan(version=snapshot.version, leaves=tuple(leaves), specs=tuple(specs), pointers=pointers)
 
 
 def numbered(snapshot: Snapshot, metadata: TableMetadata) -> tuple[Leaf, ...]:
@@ -89,11 +88,7 @@ def numbered(snapshot: Snapshot, metadata: TableMetadata) -> tuple[Leaf, ...]:
 
 def leaf_counts(snapshot: Snapshot, metadata: TableMetadata) -> dict[int, int]:
     """How many leaves each spec version has."""
-    if metadata.layout == HIVE:
-        return {spec.id: candidates(snapshot, spec, None).num_rows for spec in metadata.specs}
-    found = snapshot.scan(f"object_type = '{TABLE}'", columns=["object_id"])
-    ids = found.column("object_id") if found is not None else pa.chunked_array([[]], pa.string())
-    return {spec.id: pc.sum(pc.starts_with(ids, f"v{spec.id}$")).as_py() or 0 for spec in metadata.specs}
+    return layout_for(metadata).leaf_counts(snapshot, metadata)
 
 
 def kept(

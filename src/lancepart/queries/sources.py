@@ -12,7 +12,7 @@ from datafusion import SessionContext
 
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout.columns import is_blob
-from lancepart.layout.metadata import MANIFEST
+from lancepart.layout.layouts import capabilities
 from lancepart.model.predicate import Predicate
 from lancepart.plan import planner
 from lancepart.read import union
@@ -76,7 +76,9 @@ class TableSource(Source):
         fields = [*self.scan.metadata.schema]
         odd = any(isinstance(field.type, pa.BaseExtensionType) or is_blob(field.type) for field in fields)
         marked = any(b"lance-encoding:blob" in (field.metadata or {}) for field in fields)
-        whole = self.scan.metadata.layout == MANIFEST and self.scan.predicate is None and self.scan.columns is None
+        whole = (
+            capabilities(self.scan.metadata).version_rows and self.scan.predicate is None and self.scan.columns is None
+        )
         return whole and not odd and not marked
 
 

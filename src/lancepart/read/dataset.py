@@ -15,7 +15,7 @@ from lancepart.errors import UnsupportedOperationError
 from lancepart.model.arrow_filter import translated
 from lancepart.model.nested import path_of
 from lancepart.plan.planner import Plan
-from lancepart.read.in_order import THREADS
+from lancepart.read.prefetch import THREADS
 from lancepart.read.scan import Scan
 
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None

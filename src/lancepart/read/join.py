@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -21,15 +21,17 @@ from lancepart.plan import join_planner as joins
 from lancepart.plan.join_compatibility import JoinKey
 from lancepart.plan.join_planner import JoinPlan, Side
 from lancepart.plan.output import Column, Filters, chosen, kind_of_join, result_columns, schema_of, split
-from lancepart.read.elsewhere import spark_tasks
+from lancepart.read.engine import cluster
 from lancepart.read.group import LEAST_MEMORY, GroupTask, JoinQuery, join_group
-from lancepart.read.in_order import THREADS
 from lancepart.read.leaf import LeafTask
 from lancepart.read.memory import default_memory
+from lancepart.read.prefetch import THREADS, as_they_come
 from lancepart.read.result import Result
 from lancepart.read.scan import Scan
 from lancepart.read.split import split_groups
-from lancepart.read.streams import as_they_come
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 On = Sequence[str | tuple[str, str]]
 
@@ -130,9 +132,9 @@ class Join(Result):
         memory = max(LEAST_MEMORY, (self.memory or default_memory()) // threads)
         yield from as_they_come(tasks, partial(join_group, memory=memory), threads)
 
-    def to_spark(self, spark: Any, *, tasks: int | None = None) -> Any:
+    def to_spark(self, spark: SparkSession, *, tasks: int | None = None) -> DataFrame:
         """The rows as a Spark DataFrame, joined by the executors in about as many tasks as there are cores."""
-        return spark_tasks().join(self, spark, tasks)
+        return cluster().join(self, spark, tasks)
 
     def _query(self) -> JoinQuery:
         """The columns that are needed of either side, and how they are joined."""

@@ -11,10 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancepart.layout.columns import AS_BYTES, constant, to_table_columns
-from lancepart.layout.layouts import match
+from lancepart.layout.layouts import layout_for, match
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.matching import Matching
-from lancepart.layout.metadata import HIVE, TableMetadata
+from lancepart.layout.metadata import TableMetadata
 from lancepart.model.aliases import JsonObject
 from lancepart.model.filtering import matching_rows
 from lancepart.model.nested import path_of, project
@@ -22,7 +22,7 @@ from lancepart.model.predicate import Constant, Predicate
 from lancepart.model.schema import field_id
 from lancepart.read import constants
 from lancepart.read.lance_pushdown import asked_of_lance, shallow
-from lancepart.storage import leaf_data, refs
+from lancepart.storage import leaf_data
 from lancepart.storage.dataset import Dataset, Session
 from lancepart.storage.root import Root
 from lancepart.storage.translate import UnreadableError, storage_errors
@@ -51,6 +51,10 @@ class LeafTask:
     fragments: tuple[int, ...] | None = None
     ahead: int | None = None
     batch_rows: int | None = None
+
+
+Read = Callable[[LeafTask], Iterator[pa.RecordBatch]]
+"""How the rows of one leaf are read."""
 
 
 def in_large_batches(task: LeafTask, most_rows: int) -> LeafTask:
@@ -186,17 +190,14 @@ def opened(task: LeafTask, opener: Callable[[LeafTask], Any]) -> OpenLeaf | None
 
 
 def _begun(task: LeafTask, opener: Callable[[LeafTask], Any] | None = None) -> tuple[LeafTask, Any] | None:
-    """The task with its filter answered by the path, and its leaf opened; None when there is nothing to read.
-
-    A leaf of a Hive-style table that a client of the catalog has only declared has no rows yet.
-    """
+    """The task with its filter answered by the path, and its leaf opened; None when there is nothing to read."""
     settled = _settled(task)
     if settled is None:
         return None
     try:
         return settled, (opener or open_leaf)(settled)
     except UnreadableError:
-        if task.metadata.layout == HIVE and refs.is_declared(task.root, task.leaf.location):
+        if layout_for(task.metadata).is_declared(task.root, task.leaf):
             return None
         raise
 

@@ -12,8 +12,7 @@ from lancepart.errors import InvalidInputError, TableColumnNotFoundError, rerais
 from lancepart.model.nested import field_of, path_of
 from lancepart.model.suggest import near
 from lancepart.read.group import as_shown, bounded_session
-from lancepart.read.in_order import Read
-from lancepart.read.leaf import LeafTask
+from lancepart.read.leaf import LeafTask, Read
 from lancepart.read.row_ids import ROW_ID
 from lancepart.read.streams import LeafSource
 

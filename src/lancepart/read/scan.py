@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from numbers import Integral
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import pyarrow as pa
 
@@ -24,15 +24,18 @@ from lancepart.model.where import Where, as_sql
 from lancepart.plan import planner
 from lancepart.plan.planner import Plan
 from lancepart.read import leaf, row_ids
-from lancepart.read.elsewhere import spark_tasks
-from lancepart.read.in_order import THREADS, Read, in_order
+from lancepart.read.engine import cluster
 from lancepart.read.key_lookup import narrowed
-from lancepart.read.leaf import LeafTask
+from lancepart.read.leaf import LeafTask, Read
 from lancepart.read.memory import default_memory
 from lancepart.read.ordered import Order, ordered, parse_order
+from lancepart.read.prefetch import THREADS, in_order
 from lancepart.read.result import Result
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class ScanOptions(TypedDict, total=False):
@@ -183,13 +186,13 @@ class Scan(Result):
             memory=default_memory(),
         )
 
-    def to_spark(self, spark: Any, *, tasks: int | None = None) -> Any:
+    def to_spark(self, spark: SparkSession, *, tasks: int | None = None) -> DataFrame:
         """The rows as a Spark DataFrame, read by the executors in about as many tasks as there are cores."""
         if self.order or self.offset or self.with_row_id:
             raise UnsupportedOperationError(
                 "Spark orders, skips and numbers rows itself: leave order_by, offset and with_row_id out of the scan"
             )
-        return spark_tasks().scan(self, spark, tasks)
+        return cluster().scan(self, spark, tasks)
 
     def tasks(self) -> list[LeafTask]:
         """What is to be read, a leaf each."""

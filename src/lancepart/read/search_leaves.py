@@ -19,8 +19,8 @@ from lancepart.model.nested import path_of, project
 from lancepart.model.schema import field_id
 from lancepart.read import leaf as reading
 from lancepart.read.hits import Hits
-from lancepart.read.in_order import THREADS
 from lancepart.read.leaf import LeafTask, OpenLeaf
+from lancepart.read.prefetch import THREADS
 from lancepart.read.scan import Scan
 from lancepart.read.search_union import SearchUnion, union_of
 from lancepart.read.union import matching_partly

@@ -1,13 +1,10 @@
-"""Leaves as a table that DataFusion reads as it goes, and work done ahead on threads."""
+"""Leaves as a table that DataFusion reads as it goes."""
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -15,12 +12,9 @@ import pyarrow.dataset as ds
 from lancepart.read import leaf
 from lancepart.read.hash_slices import WHOLE, HashSlice
 from lancepart.read.leaf import LeafTask
+from lancepart.read.prefetch import Ahead
 
-Task = TypeVar("Task")
-_HELD_BATCHES = 4
 _RUNS = 2
-_PATIENCE = 0.1
-_END = object()
 
 
 class LeafSource(ds.Dataset):  # type: ignore[misc]
@@ -92,55 +86,6 @@ class LeafSource(ds.Dataset):  # type: ignore[misc]
         return self._plain if columns is None else pa.schema([self._plain.field(name) for name in columns])
 
 
-class Ahead:
-    """Batches read by a thread of its own, a few before they are asked for, until one side closes it."""
-
-    def __init__(self, read: Callable[[], Iterator[Any]]) -> None:
-        self.error: BaseException | None = None
-        self._read = read
-        self._held: queue.Queue[Any] = queue.Queue(maxsize=_HELD_BATCHES)
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="lancepart-read", daemon=True)
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        self._thread.start()
-        while not self._closed.is_set():
-            try:
-                item = self._held.get(timeout=_PATIENCE)
-            except queue.Empty:
-                continue
-            if item is _END:
-                return
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-
-    def close(self) -> None:
-        """End the thread."""
-        self._closed.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def _work(self) -> None:
-        try:
-            if all(_put(self._held, batch, self._closed) for batch in self._read()):
-                _put(self._held, _END, self._closed)
-        except BaseException as error:
-            self.error = error
-            _put(self._held, error, self._closed)
-
-
-def _put(ready: queue.Queue[Any], item: Any, closed: threading.Event) -> bool:
-    """Wait for room; False once nobody takes anything any more."""
-    while not closed.is_set():
-        try:
-            ready.put(item, timeout=_PATIENCE)
-            return True
-        except queue.Full:
-            continue
-    return False
-
-
 class _Fragment:
     def __init__(self, source: LeafSource, tasks: Sequence[LeafTask]) -> None:
         self._source, self._tasks = source, tasks
@@ -168,34 +113,3 @@ def _stored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         return batch
     arrays = [array.storage if isinstance(array, pa.ExtensionArray) else array for array in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def as_they_come(
-    tasks: Sequence[Task], read: Callable[[Task], Iterator[Any]], threads: int
-) -> Iterator[pa.RecordBatch]:
-    """The batches of many tasks in whatever order they are ready, few of them held at a time."""
-    ready: queue.Queue[Any] = queue.Queue(maxsize=_HELD_BATCHES * threads)
-    stopped = threading.Event()
-
-    def work(task: Task) -> None:
-        try:
-            if not stopped.is_set() and all(_put(ready, batch, stopped) for batch in read(task)):
-                _put(ready, _END, stopped)
-        except BaseException as error:
-            _put(ready, error, stopped)
-
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            for task in tasks:
-                pool.submit(work, task)
-            waiting = len(tasks)
-            while waiting:
-                item = ready.get()
-                if isinstance(item, BaseException):
-                    raise item
-                if item is _END:
-                    waiting -= 1
-                else:
-                    yield item
-        finally:
-            stopped.set()

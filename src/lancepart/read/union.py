@@ -13,8 +13,8 @@ from lancepart.layout.metadata import TableMetadata
 from lancepart.model.predicate import Is, Not, Predicate
 from lancepart.plan import planner
 from lancepart.read import leaf as reading
-from lancepart.read.in_order import THREADS
 from lancepart.read.leaf import LeafTask
+from lancepart.read.prefetch import THREADS
 from lancepart.read.scan import Scan
 from lancepart.read.union_builder import Builder, Source, has_blobs, live_fragments, schema_of
 from lancepart.read.union_parts import LeafParts, Part, UnionParts, parts_of

@@ -11,8 +11,10 @@ from pyspark.sql.types import StructField, StructType
 
 from lancepart.errors import UnsupportedOperationError
 from lancepart.layout import create, evolution
-from lancepart.layout.metadata import MANIFEST, TableMetadata
+from lancepart.layout.layouts import capabilities
+from lancepart.layout.metadata import TableMetadata
 from lancepart.layout.opening import find, moved
+from lancepart.layout.table_manifest import catalog_of, load
 from lancepart.queries.warehouse import Entry, Path, Warehouse
 from lancepart.spark.options import check_properties
 from lancepart.spark.types import arrow_schema, read_type
@@ -39,9 +41,9 @@ def alter(warehouse: Warehouse, path: Path, changes: Sequence[AlterStep]) -> Non
 def evolved(warehouse: Warehouse, entry: Entry, step: Callable[[TableMetadata], TableMetadata]) -> TableMetadata:
     """Change the definition of a table of the current layout, in one commit."""
     manifest = find(moved(warehouse.catalog.root, entry.location))
-    if create.load(manifest, manifest.snapshot()).layout != MANIFEST:
+    if not capabilities(load(manifest)).evolution:
         raise UnsupportedOperationError("the table has an older layout: use lancepart.upgrade first")
-    return create.change(manifest, step)
+    return create.change(catalog_of(manifest), step)
 
 
 def _refuse(change: AlterStep) -> None:

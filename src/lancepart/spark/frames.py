@@ -3,44 +3,26 @@
 from __future__ import annotations
 
 import pickle
-import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from lancepart.commit import distributed_write
 from lancepart.commit.distributed_write import WriteJob, WriteResult
-from lancepart.commit.leaf_changes import StaleReadError
 from lancepart.layout import create
 from lancepart.plan import planner
 from lancepart.spark.tasks import task_count
 from lancepart.spark.types import from_spark
 from lancepart.spark.writing import Writing, columns_of
-from lancepart.storage.manifest import RETRY_SECONDS, Manifest
+from lancepart.storage.manifest import Manifest
 from lancepart.write.conform import check, check_complete, fit
-from lancepart.write.elsewhere import AUTO, NONE, check_distribution
+from lancepart.write.frames import AUTO, NONE, check_distribution
 from lancepart.write.route import partition_numbers
 
 _PLACE = "__lancepart_place"
 _TASKS_A_CORE = 2
 _MANY_FRAGMENTS = 10_000
-
-
-def write(
-    manifest: Manifest, frame: Any, schema: pa.Schema, distribution: str = AUTO, *, mode: str, **options: Any
-) -> int | None:
-    """Write a DataFrame's rows in one commit; an upsert whose tasks read rows is done anew if these changed."""
-    deadline = time.monotonic() + RETRY_SECONDS
-    while True:
-        job = distributed_write.plan(manifest, mode=mode, columns=frame.columns, **options)
-        reports = [] if job.done else stage(job, frame, schema, distribution)
-        try:
-            return distributed_write.commit(manifest, job, reports)
-        except StaleReadError:
-            if not job.partial or time.monotonic() > deadline:
-                raise
 
 
 def stage(job: WriteJob, frame: Any, schema: pa.Schema, distribution: str = AUTO) -> list[WriteResult]:

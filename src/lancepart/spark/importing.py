@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.commit import distributed_write
+from lancepart.commit.actions import RecordKey
 from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.commit.perform import perform
 from lancepart.errors import InternalError, InvalidInputError, TableNotFoundError
@@ -70,7 +71,7 @@ def import_table(
     manifest = _target(place, origin, partition_by)
     if origin.version is not None and begun is None:
         once = IdempotencyKey(key=_key(origin.name), sequence=origin.version)
-        perform(manifest, "import", lambda tx: None, once=once)
+        perform(manifest, RecordKey(name="import"), once=once)
     keys = {part: _key(origin.name, part) for part in origin.parts}
     snapshot = manifest.snapshot()
     snapshot.rows(IdempotencyKey(key=key).object_id for key in keys.values())

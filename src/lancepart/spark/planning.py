@@ -16,8 +16,8 @@ from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.predicate import Predicate
 from lancepart.plan import planner
 from lancepart.plan.pack import pack
-from lancepart.read.in_order import THREADS
 from lancepart.read.leaf import ADDRESS, LEAF
+from lancepart.read.prefetch import THREADS
 from lancepart.read.scan import Scan
 from lancepart.spark.aggregates import aggregate_schema, needed
 from lancepart.spark.filters import predicate_of

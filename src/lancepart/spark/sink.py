@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from lancepart.commit import distributed_write
+from lancepart.commit.actions import Upsert
 from lancepart.commit.distributed_write import WriteJob
 from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create
 from lancepart.layout.metadata import STRONG
-from lancepart.spark import frames
 from lancepart.spark.source import QUESTION
 from lancepart.spark.writing import Options, Writing, plan
 from lancepart.storage.manifest import Manifest
@@ -90,7 +90,9 @@ def upsert_batches(
     def upsert(frame: Any, batch: int) -> None:
         once = IdempotencyKey(key=_counted(idempotency_key or _query_of(frame.sparkSession)), sequence=batch)
         manifest = Manifest(root)
-        frames.write(manifest, frame, table.schema, distribution, mode=distributed_write.UPSERT, on=columns, once=once)
+        distributed_write.write_frame(
+            manifest, frame, Upsert(data=frame, on=columns, distribution=distribution), once=once
+        )
 
     return upsert
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from lancepart.plan.pack import pack
 from lancepart.spark.tasks import task_count
@@ -17,7 +18,22 @@ Result = TypeVar("Result")
 _PIECES_A_CORE = 4
 
 
-def spread(spark: Any, action: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+class SparkExecutor:
+    """Does work in pieces on a session's executors."""
+
+    is_distributed = True
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+
+    def map(
+        self, action: Callable[[Item], Result], items: Sequence[Item], what: str, *, progress: bool = True
+    ) -> list[Result]:
+        """The results for each item, in order; Spark shows the progress itself."""
+        return spread(self._session, action, items)
+
+
+def spread(spark: SparkSession, action: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Do something for each item on the executors; the results in the order of the items.
 
     The action is found by its name there, so that it must be a function of a module.

@@ -15,7 +15,7 @@ from lancepart.errors import InvalidInputError, TableVersionNotFoundError, Unsup
 from lancepart.format.names import version_id
 from lancepart.format.records import VersionRecord
 from lancepart.layout import create
-from lancepart.layout.metadata import MANIFEST
+from lancepart.layout.layouts import capabilities
 from lancepart.maintain import changes
 from lancepart.maintain.changes import CHANGE, DELETE, LeafChanges, Step
 from lancepart.plan.pack import pack
@@ -71,7 +71,7 @@ class Stream:
         self._manifest = Manifest(Root.parse(*location(options)))
         snapshot = self._manifest.snapshot()
         metadata = create.load(self._manifest, snapshot)
-        if metadata.layout != MANIFEST:
+        if not capabilities(metadata).version_rows:
             raise UnsupportedOperationError("a stream needs a table with snapshots; lancepart.upgrade makes one")
         self._feed = wants_changes(self._options)
         self._schema = _columns(metadata, schema, self._feed)

@@ -25,7 +25,8 @@ from lancepart.errors import (
     TableSchemaValidationError,
     UnsupportedOperationError,
 )
-from lancepart.layout.metadata import HIVE, STRONG
+from lancepart.layout.layouts import capabilities
+from lancepart.layout.metadata import STRONG
 from lancepart.maintain.discard import discard_new
 from lancepart.model.aliases import JsonMapping
 from lancepart.model.sql_text import arguments, tokens
@@ -175,7 +176,7 @@ def plan(options: Options, schema: Any, overwrite: bool) -> Writing | RowWriting
             replaced = predicate_of(question["pushed"], (), table.schema)
             where = "true" if replaced is None else replaced.to_sql()
         key = given.get("idempotency_key")
-        if table.metadata.layout == HIVE:
+        if not capabilities(table.metadata).distributed_writes:
             return _into_tree(root, table, schema, mode=mode, where=where, key=key)
         job = distributed_write.plan(
             Manifest(root), mode=mode, where=where, once=None if key is None else IdempotencyKey(key=key)
@@ -201,7 +202,7 @@ def _rows(options: Options, question: JsonMapping, schema: Any) -> RowWriting:
     """What Spark made of the rows that a scan read: the same snapshot, and the same filter."""
     root, storage = location(options)
     table = open_pinned(root, question["version"], storage_options=storage)
-    if table.metadata.layout == HIVE or table.metadata.transactions != STRONG:
+    if not capabilities(table.metadata).transactions:
         raise UnsupportedOperationError(
             f"{question['command'].upper()} in SQL needs a table with strong transactions: use table.update, "
             "table.upsert or table.delete in Python"

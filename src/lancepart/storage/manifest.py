@@ -166,7 +166,7 @@ class Manifest:
         )
         version = int(handle.version)
         self._refuse_blind(snapshot, version)
-        if written is not None and version == snapshot.version + 1 and type(snapshot) is Snapshot:
+        if written is not None and version == snapshot.version + 1:
             self._latest = snapshot.followed(handle, change, written)
         manifest_maintenance.after_commit(self, version, written=len(change.inserts))
         if not self._indexed:
@@ -196,8 +196,7 @@ class Manifest:
 
     def rearranged(self, snapshot: Snapshot, handle: lance.LanceDataset) -> None:
         """Remember what is known of a snapshot at a later version, which has the same rows elsewhere."""
-        if type(snapshot) is Snapshot:
-            self._latest = snapshot.rearranged(handle)
+        self._latest = snapshot.rearranged(handle)
 
     @staticmethod
     def _is_fresh(snapshot: Snapshot) -> bool:

@@ -14,8 +14,8 @@ from lancepart.errors import InvalidInputError, TableSchemaValidationError
 from lancepart.model.aliases import JsonObject, RowSource, Value
 from lancepart.read.result import Result
 from lancepart.write.casts import cast
-from lancepart.write.elsewhere import is_spark
 from lancepart.write.fits import fits, may_fit
+from lancepart.write.frames import is_spark
 from lancepart.write.streams import is_repeatable, is_stream, stream_of
 from lancepart.write.values import column_of, is_missing
 

@@ -1,9 +1,7 @@
-"""Data that other engines hold and write themselves, found by name only when it is met."""
+"""Spark DataFrames as data: whether it is one, and how its rows may be spread over tasks."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, TypeGuard
 
 from lancepart.errors import InvalidInputError
@@ -18,11 +16,6 @@ AUTO, NONE, HASH = "auto", "none", "hash"
 def is_spark(data: RowSource) -> TypeGuard[DataFrame]:
     """Whether data is a Spark DataFrame, of either kind."""
     return type(data).__module__.startswith("pyspark.sql.") and hasattr(data, "mapInArrow")
-
-
-def spark_frames() -> ModuleType:
-    """How Spark's executors write: imported here by name, so that writing depends neither on Spark nor on its room."""
-    return import_module("lancepart.spark.frames")
 
 
 def check_distribution(distribution: str) -> None:

@@ -1,0 +1,173 @@
+"""How the changes of a transaction become visible: all leaves at once, or each on its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from lancepart.commit import lookup, manifest_changes, writers
+from lancepart.commit.conflicts import StaleReadError, with_fence, with_upgrade
+from lancepart.commit.floors import CollectedError, Floor, collected, refuse_collected
+from lancepart.commit.idempotency import AlreadyDoneError
+from lancepart.commit.leaf_changes import LeafChanges
+from lancepart.commit.reads import refuse_changed
+from lancepart.commit.result import CommitResult
+from lancepart.format.names import FENCE
+from lancepart.layout import create
+from lancepart.layout.capabilities import Publishing
+from lancepart.layout.layouts import as_leaves
+from lancepart.layout.leaves import Leaf
+from lancepart.storage.manifest_rows import Change
+from lancepart.storage.snapshot import Snapshot
+from lancepart.storage.translate import UnreadableError, storage_errors
+
+if TYPE_CHECKING:
+    from lancepart.commit.transaction import Transaction
+
+
+class Publisher(Protocol):
+    """Makes what a transaction changed visible."""
+
+    def publish(self) -> CommitResult | None:
+        """The new snapshot's version, ``None`` where there are no snapshots."""
+
+
+def publisher_of(transaction: Transaction, changed: list[LeafChanges]) -> Publisher:
+    """Who publishes the changes of a transaction, as its table's layout says."""
+    kind = _PUBLISHERS[transaction.capabilities.publishing]
+    return kind(transaction=transaction, changed=changed)
+
+
+@dataclass(slots=True, kw_only=True)
+class StrongPublisher:
+    """One commit to ``__manifest`` that names the new versions of all leaves, rebased until it wins or is refused."""
+
+    transaction: Transaction
+    changed: list[LeafChanges]
+    fence: str | None = None
+
+    def publish(self) -> CommitResult | None:
+        """The new snapshot's version; that of an earlier commit, if one had the same idempotency key."""
+        transaction = self.transaction
+        if not self.changed and transaction.once is None:
+            return CommitResult(transaction.snapshot.version)
+        if transaction.fenced:
+            self.fence = manifest_changes.fence_value(transaction.snapshot, transaction.metadata)
+        try:
+            version = transaction.manifest.commit(self._plan, start=self._start)[1]
+            return CommitResult.of(version, self.changed, transaction.updated)
+        except AlreadyDoneError as done:
+            return CommitResult(done.version)
+
+    @property
+    def _start(self) -> Snapshot | None:
+        """The snapshot to publish from: its own, unless something read must be looked at again.
+
+        Of leaves that others changed since, their rows tell; of what was only read, and of new specs, they do not.
+        """
+        own = self.transaction
+        depends = own.fenced or own.needs is not None or any(read.binding is not None for read in own.reads)
+        return None if depends or not own.capabilities.version_rows else own.snapshot
+
+    def _plan(self, snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        own = self.transaction
+        if own.once is not None and own.once.is_done(snapshot):
+            raise AlreadyDoneError(snapshot.version)
+        self._refuse_stale(snapshot)
+        current = self._current(snapshot)
+        for work in self.changed:
+            self._rebase(work, current.get(work.object_id) or current.get((work.spec_id, work.key)), snapshot)
+        floor = manifest_changes.fence_floor(snapshot, own.metadata)
+        refuse_collected(snapshot, own.first_snapshot, self.changed, floor)
+        change = manifest_changes.of_works(own, snapshot, self.changed)
+        if own.is_fencing or any(work.is_unnamed for work in self.changed):
+            change = manifest_changes.with_mark(change, snapshot, own.metadata, {FENCE: own.id})
+        if own.once is not None:
+            change += own.once.written(snapshot, own.signature)
+        if writers.is_long(own.began):
+            change += writers.leaving(snapshot, own.id)
+        mine = {work.object_id for work in self.changed}
+        read = {leaf.object_id for each in own.reads for leaf in each.bound}
+        return change + Change(touches=tuple(sorted(read - mine))), None
+
+    def _refuse_stale(self, snapshot: Snapshot) -> None:
+        """Refuse to publish if something that the transaction depends on is not as it was."""
+        own = self.transaction
+        now = create.load(own.manifest, snapshot)
+        stale = with_upgrade(own.metadata.layout, now.layout)
+        if stale is None and own.fenced:
+            stale = with_fence(self.fence, manifest_changes.fence_value(snapshot, own.metadata))
+        if stale is not None:
+            raise StaleReadError(stale)
+        if own.needs is not None:
+            manifest_changes.refuse_expired(own.manifest, snapshot, own.metadata, own.needs)
+        if snapshot.version != own.snapshot.version:
+            refuse_changed(own.reads, own.metadata, snapshot, now)
+
+    def _rebase(self, work: LeafChanges, current: Leaf | None, snapshot: Snapshot) -> None:
+        """Rebase a leaf; what is missing for that was removed by a collector, if there was one."""
+        own = self.transaction
+        try:
+            with storage_errors(f"rebase partition {work.object_id!r}", own.manifest.root):
+                work.rebase(current)
+        except (UnreadableError, FileNotFoundError):
+            row = snapshot.row(work.object_id if current is None else current.object_id)
+            floors = [
+                None if row is None else Floor.of(row.metadata),
+                manifest_changes.fence_floor(snapshot, own.metadata),
+            ]
+            if not any(floor is not None and own.first_snapshot <= floor.version for floor in floors):
+                raise
+            raise CollectedError(collected(work.object_id), partitions=(work.object_id,)) from None
+
+    def _current(self, snapshot: Snapshot) -> dict[str | tuple[int, tuple[str, ...]], Leaf]:
+        """The leaves as they are published now, by id and by values."""
+        own = self.transaction
+        if snapshot.version == own.snapshot.version:
+            return {work.object_id: work.leaf for work in self.changed if work.leaf is not None}
+        new = [(own.spec, work.key, work.values) for work in self.changed if work.is_new and work.leaf is None]
+        by_values = lookup.existing(snapshot, own.metadata, new)
+        old = [work for work in self.changed if work.leaf is not None]
+        found: dict[str | tuple[int, tuple[str, ...]], Leaf] = dict(by_values.items())
+        for spec in own.metadata.specs:
+            ids = [work.object_id for work in old if work.spec_id == spec.id]
+            if ids:
+                table = snapshot.table_of(ids)
+                found |= {item.object_id: item for item in as_leaves(snapshot, spec, table, own.metadata)}
+        return found
+
+
+@dataclass(slots=True, kw_only=True)
+class WeakPublisher:
+    """Leaves that exist were committed to as they were changed; each new one is entered into ``__manifest``."""
+
+    transaction: Transaction
+    changed: list[LeafChanges]
+
+    def publish(self) -> CommitResult | None:
+        """Enter the new leaves, one commit each, so that an error can say how far it came."""
+        for work in self.changed:
+            if work.is_new:
+                self._enter(work)
+                self.transaction.known.append(work.object_id)
+        return None
+
+    def _enter(self, work: LeafChanges) -> None:
+        own = self.transaction
+
+        def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, Leaf | None]:
+            there = lookup.existing(snapshot, own.metadata, [(own.spec, work.key, work.values)])
+            winner = there.get((own.spec.id, work.key))
+            if winner is not None:
+                return Change(), winner
+            return manifest_changes.of_weak_leaf(own, snapshot, work), None
+
+        winner = own.manifest.transact(plan)
+        if winner is not None:
+            work.rebase(winner)
+
+
+_PUBLISHERS: dict[Publishing, type[StrongPublisher] | type[WeakPublisher]] = {
+    Publishing.STRONG: StrongPublisher,
+    Publishing.WEAK: WeakPublisher,
+}

@@ -1,0 +1,117 @@
+"""What keeps the rooms apart, checked on the source itself."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import lancepart
+from lancepart.commit.frame_writer import NoFrameWriter, frame_writer
+from lancepart.commit.leaf_changes import LeafChanges
+from lancepart.engines import SparkEngine
+from lancepart.errors import UnsupportedOperationError
+from lancepart.read.engine import NoEngine, cluster
+
+SOURCE = Path(lancepart.__file__).parent
+LAYOUT_NAMES = {"HIVE", "DRAFT", "MANIFEST"}
+TREES = {"TreeManifest", "TreeSnapshot"}
+
+
+def modules(*, besides: str) -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = path.relative_to(SOURCE).as_posix()
+        if not name.startswith(besides):
+            yield name, ast.parse(path.read_text())
+
+
+def names_in(node: ast.AST) -> set[str]:
+    found = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    return found | {each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and type(each.value) is str}
+
+
+def branches_on_a_layout(tree: ast.Module) -> Iterator[int]:
+    """Comparisons of a layout with a name, whether by constant or by text, and tests for the classes of one layout."""
+    spelled = LAYOUT_NAMES | {"hive", "draft", "manifest"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            asked = any(isinstance(side, ast.Attribute) and side.attr == "layout" for side in sides)
+            if LAYOUT_NAMES & names_in(node) or (asked and any(names_in(side) & spelled for side in sides)):
+                yield node.lineno
+        if isinstance(node, ast.Call) and {"isinstance"} & names_in(node.func) and TREES & names_in(node):
+            yield node.lineno
+        if isinstance(node, ast.MatchClass) and TREES & names_in(node.cls):
+            yield node.lineno
+
+
+def test_only_the_layouts_branch_on_a_layout() -> None:
+    found = [f"{name}:{line}" for name, tree in modules(besides="layout/") for line in branches_on_a_layout(tree)]
+
+    assert found == []
+
+
+def test_such_a_branch_is_found() -> None:
+    for text in (
+        "if metadata.layout == HIVE: pass",
+        "x = metadata.layout != 'draft'",
+        "if isinstance(manifest, TreeManifest): pass",
+        "x = layout in (MANIFEST, HIVE)",
+    ):
+        assert list(branches_on_a_layout(ast.parse(text))) == [1], text
+
+
+def test_a_tree_is_no_manifest_and_nobody_asks_for_an_exact_class() -> None:
+    exact = []
+    for name, tree in modules(besides="-"):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and node.name == "TreeManifest":
+                assert node.bases == []
+            if isinstance(node, ast.Compare) and {"Snapshot", "Manifest"} & set(map(ast.unparse, node.comparators)):
+                exact.append(f"{name}:{node.lineno}")
+
+    assert exact == []
+
+
+def test_no_room_finds_another_by_name() -> None:
+    """Only the packages' own ``__init__`` import on demand: an engine is handed in by ``lancepart.engines``."""
+    found = [
+        f"{name}:{node.lineno}"
+        for name, tree in modules(besides="-")
+        for node in ast.walk(tree)
+        if not name.endswith("__init__.py") and isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func)
+    ]
+
+    assert found == []
+
+
+def test_the_front_door_hides_no_step_in_a_lambda() -> None:
+    (door,) = (tree for name, tree in modules(besides="-") if name == "table.py")
+
+    assert not [node.lineno for node in ast.walk(door) if isinstance(node, ast.Lambda)]
+
+
+def test_an_engine_that_is_not_handed_in_is_refused() -> None:
+    for act in (lambda: NoEngine().executor(None), lambda: NoFrameWriter().stage(None, None, None, "auto")):  # type: ignore[arg-type]
+        with pytest.raises(UnsupportedOperationError, match="import lancepart"):
+            act()
+    assert isinstance(cluster(), SparkEngine)
+    assert isinstance(frame_writer(), SparkEngine)
+
+
+def test_the_changes_of_a_leaf_change_by_their_own_methods() -> None:
+    own = {each.name for each in fields(LeafChanges)}
+    found = []
+    for name, tree in modules(besides="commit/leaf_changes.py"):
+        if not name.startswith(("commit/", "maintain/")):
+            continue
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Store) or node.attr not in own:
+                continue
+            if ast.unparse(node.value) != "self":
+                found.append(f"{name}:{node.lineno}")
+
+    assert found == []

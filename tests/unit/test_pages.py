@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -57,6 +58,15 @@ def test_pages_for_contributors_name_files_that_exist(page: str) -> None:
     named = re.findall(r"`((?:src|tests|docs|jvm|benchmarks|examples|\.github)/[\w/.-]*)`", text)
     named += re.findall(r"\]\(((?!http)[\w/.-]+)\)", text) if page == "SECURITY.md" else []
     assert not [name for name in named if not (ROOT / name).exists()]
+
+
+def test_the_versions_that_ci_runs_are_those_that_the_package_allows() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pythons, sparks = (re.findall(r"\d+\.\d+", found) for found in re.findall(r"(?:python|spark): \[(.*)\]", workflow))
+    assert (pythons, sparks) == (["3.11", "3.12", "3.13"], ["4.1", "4.2", "4.3"])
+    assert project["requires-python"] == f">={pythons[0]}"
+    assert f"pyspark>={sparks[0]},<5" in project["optional-dependencies"]["spark"]
 
 
 @pytest.mark.parametrize("room", MIRRORED)

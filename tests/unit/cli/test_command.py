@@ -117,3 +117,16 @@ def test_completion_is_offered(tmp_path: Path) -> None:
     program = [sys.executable, "-c", "from lancepart.cli.app import main; main()"]
     done = subprocess.run(program, capture_output=True, text=True, env=setting, cwd=tmp_path, check=False)
     assert "partitions" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_table_on_an_object_store_needs_its_options(ask: Any, run: Any, s3_server: Any, tmp_path: Path) -> None:
+    place = s3_server.place()
+    options = [word for key, value in place.options.items() for word in ("--storage", f"{key}={value}")]
+    (tmp_path / "rows.csv").write_text("id,day\n1,a\n2,b\n")
+
+    assert ask("load", place.root, "rows.csv", "--by", "day", *options)["rows"] == 2
+    assert ask("plan", place.root, "day = 'a'", *options)["kept"] == 1
+    assert ask("delete", place.root, "id = 1", "--yes", *options)["rows"] == 1
+    shown = run("info", place.root, *options).output
+    assert not [value for key, value in place.options.items() if "secret" in key and value in shown]

@@ -137,7 +137,7 @@ def _indexed(report: Report, case: Case) -> None:
 
 def _our_indices(case: Case) -> None:
     case.ours.maintenance.create_index("v", progress=False)
-    case.ours.maintenance.create_index("body", progress=False)
+    case.ours.maintenance.create_index("body", "FTS", progress=False)
 
 
 def _peer_indices(case: Case) -> None:

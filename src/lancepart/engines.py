@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lancepart.read.engine import Executor
     from lancepart.read.join import Join
     from lancepart.read.scan import Scan
+    from lancepart.read.search_request import BatchRequest
 
 
 class SparkEngine:
@@ -31,6 +32,12 @@ class SparkEngine:
         from lancepart.spark import tasks as plans
 
         return plans.join(join, session, tasks)
+
+    def search(self, scan: Scan, queries: DataFrame, request: BatchRequest) -> DataFrame:
+        """The best rows of a scan for each row of a DataFrame."""
+        from lancepart.spark import searching
+
+        return searching.search_batch(scan, queries, request)
 
     def executor(self, session: SparkSession) -> Executor:
         """What does work in pieces."""

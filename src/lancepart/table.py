@@ -40,12 +40,13 @@ from lancepart.model.aliases import RowSource
 from lancepart.model.parameters import Parameters
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.where import Where
+from lancepart.read.engine import cluster
 from lancepart.read.join import Join
 from lancepart.read.rerank import Reranker
 from lancepart.read.result import Result
 from lancepart.read.scan import Scan, ScanOptions
 from lancepart.read.search import Search
-from lancepart.read.search_request import SearchOptions
+from lancepart.read.search_request import BatchRequest, SearchOptions
 from lancepart.storage.dataset import Dataset
 from lancepart.storage.root import Root
 from lancepart.storage.row_files import files_at, is_path
@@ -55,6 +56,7 @@ from lancepart.write.frames import AUTO
 
 if TYPE_CHECKING:
     import polars as pl
+    from pyspark.sql import DataFrame
 
     from lancepart.catalog import DirectoryNamespace
     from lancepart.maintain.changes import Changes
@@ -408,6 +410,33 @@ class PartitionedTable(Result):
         """
         scan = self.scan(where, columns, version=version)
         return Search.of(scan, query, column, hybrid=hybrid, reranker=reranker, options={"k": k, **options})
+
+    def search_batch(
+        self,
+        queries: DataFrame,
+        column: str | None = None,
+        k: int = 10,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        query: str = "query",
+        **options: Unpack[SearchOptions],
+    ) -> DataFrame:
+        """The k best rows for each row of a Spark DataFrame, whose column ``query`` holds a vector or a text.
+
+        The queries' other columns come with the rows. Few queries are answered by the driver, many by the executors.
+        """
+        request = BatchRequest(column=column, query=query, options={"k": k, **options})
+        return cluster().search(self.scan(where, columns), queries, request)
+
+    def warm(self, where: str | None = None, columns: Sequence[str] | None = None) -> int:
+        """Bring into memory what searches of the partitions that a filter leaves need; how many bytes are held then.
+
+        That is the leaves, vectors and indices of texts of the columns named, of all that have an index unless named.
+        """
+        from lancepart.read.search_warm import warm
+
+        return warm(self.scan(where), columns)
 
     def to_lance(self, where: str | None = None, version: int | str | datetime | None = None) -> Dataset:
         """The table at a snapshot, or the rows that match, as one ``lance.LanceDataset`` in memory.

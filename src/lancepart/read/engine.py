@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from lancepart.read.join import Join
     from lancepart.read.scan import Scan
+    from lancepart.read.search_request import BatchRequest
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -39,6 +40,9 @@ class Engine(Protocol):
     def join(self, join: Join, session: SparkSession, tasks: int | None) -> DataFrame:
         """The rows of a join."""
 
+    def search(self, scan: Scan, queries: DataFrame, request: BatchRequest) -> DataFrame:
+        """The best rows of a scan for each row of a DataFrame."""
+
     def executor(self, session: SparkSession) -> Executor:
         """What does work in pieces."""
 
@@ -51,6 +55,10 @@ class NoEngine:
         raise _missing()
 
     def join(self, join: Join, session: SparkSession, tasks: int | None) -> DataFrame:
+        """Refuse it."""
+        raise _missing()
+
+    def search(self, scan: Scan, queries: DataFrame, request: BatchRequest) -> DataFrame:
         """Refuse it."""
         raise _missing()
 

@@ -15,6 +15,7 @@ from lancepart.layout.declared_indices import TEXT_KIND, declared
 from lancepart.model.aliases import JsonMapping
 from lancepart.model.schema import field_id
 from lancepart.model.values import logical_type
+from lancepart.read import row_ids
 from lancepart.read.hits import Hits
 from lancepart.read.rerank import RELEVANCE, ROW_ID, Reranker, check_reranker, reranked
 from lancepart.read.result import Result
@@ -61,6 +62,8 @@ class Search(Result):
         if unknown:
             raise InvalidInputError(f"search knows no option {unknown[0]!r}")
         checked = Options(**options)
+        if checked.with_row_id:
+            row_ids.refuse_taken(scan.metadata.plain_schema.names)
         schema = scan.metadata.plain_schema
         if (query is None) == (hybrid is None):
             raise InvalidInputError("give a query, or hybrid=(vector, text)")
@@ -99,7 +102,8 @@ class Search(Result):
         """The schema of the rows: the table's columns, and what ranks them."""
         ranked = DISTANCE if self.text is None else SCORE if self.vector is None else RELEVANCE
         many = [pa.field(QUERY_INDEX, pa.int32())] if self.vector is not None and self.vector.many else []
-        return pa.schema([*many, *self.scan.schema, pa.field(ranked, pa.float32())])
+        ids = [row_ids.FIELD] if self.options.with_row_id else []
+        return pa.schema([*many, *self.scan.schema, pa.field(ranked, pa.float32()), *ids])
 
     @cached_property
     def metric(self) -> str:
@@ -124,13 +128,21 @@ class Search(Result):
             wider = replace(options, k=options.wanted, offset=0)
             ranked = run.nearest(self.vector, wider, self.metric), run.matches(self.text, wider, self._tokenizers)
             rows = self._fused(*ranked).slice(options.offset, options.k)
-        elif self.text is not None:
-            rows = run.shown(run.matches(self.text, options, self._tokenizers), SCORE)
+            ids = [ROW_ID] if options.with_row_id else []
+            rows = rows.select([*(name for name in rows.schema.names if name != ROW_ID), *ids])
         else:
-            assert self.vector is not None
-            rows = run.shown(run.nearest(self.vector, options, self.metric), DISTANCE, many=self.vector.many)
+            hits, value = self._ranked()
+            rows = run.shown(hits, value, many=self.vector is not None and self.vector.many)
+            rows = rows.append_column(row_ids.FIELD, pa.array(run.row_ids(hits))) if options.with_row_id else rows
         self.seconds.update(run.seconds)
-        return rows.drop_columns([ROW_ID]) if ROW_ID in rows.schema.names else rows
+        return rows
+
+    def _ranked(self) -> tuple[Hits, str]:
+        """The best rows of a search of one kind, and the column that ranks them."""
+        if self.text is not None:
+            return self._run.matches(self.text, self.options, self._tokenizers), SCORE
+        assert self.vector is not None
+        return self._run.nearest(self.vector, self.options, self.metric), DISTANCE
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The best rows, batch by batch."""
@@ -141,7 +153,7 @@ class Search(Result):
         assert self.text is not None
         both = Hits.together([near, matched])
         _, ids = np.unique(np.stack([both.leaf.astype(np.uint64), both.address]), axis=1, return_inverse=True)
-        numbers = ids.reshape(-1).astype(np.uint64)
+        numbers = self._run.row_ids(both) if self.options.with_row_id else ids.reshape(-1).astype(np.uint64)
         vector = self._run.shown(near, DISTANCE).append_column(ROW_ID, pa.array(numbers[: len(near)]))
         fts = self._run.shown(matched, SCORE).append_column(ROW_ID, pa.array(numbers[len(near) :]))
         asked = self.text.query if isinstance(self.text.query, str) else ""

@@ -103,6 +103,8 @@ class SearchLeaves:
 
     def matching_addresses(self, at: int) -> Addresses | None:
         """Where the matching rows of a leaf stand; None if all rows match."""
+        if self.is_whole(at):
+            return None
         opened = self.opened(at)
         if opened is None:
             return np.array([], dtype=np.uint64)
@@ -121,14 +123,24 @@ class SearchLeaves:
 
     def _ordered_rows(self, hits: Hits, tops: Sequence[str], schema: pa.Schema) -> pa.Table:
         places = [int(at) for at in np.unique(hits.leaf)]
-        if len(places) > _FEW_LEAVES and self._union is not None:
-            return pa.Table.from_batches([self._rows_of_union(self._union, hits, tops)], schema=schema)
+        made = self._union
+        if made is None and len(places) > _FEW_LEAVES and not all(self._has_small_rows(at, tops) for at in places):
+            made = self.union()
+        if len(places) > _FEW_LEAVES and made is not None:
+            return pa.Table.from_batches([self._rows_of_union(made, hits, tops)], schema=schema)
         parts = self.over(places, lambda at: self._rows(at, hits.address[hits.leaf == at], tops))
         whole = pa.Table.from_batches(parts, schema=schema)
         if len(places) == 1:
             return whole
         stood = np.concatenate([np.flatnonzero(hits.leaf == at) for at in places] or [np.array([], dtype=np.int64)])
         return whole.take(pa.array(np.argsort(stood))).combine_chunks()
+
+    def _has_small_rows(self, at: int, tops: Sequence[str]) -> bool:
+        """Whether the rows of a leaf are kept in memory, or are in no union."""
+        if self.leaves[at].read_version is None:
+            return True
+        types = [self.scan.metadata.plain_schema.field(name).type for name in tops]
+        return _is_small(self.leaves[at], types)
 
     def _shown_fields(self, columns: Sequence[str]) -> list[pa.Field]:
         schema = self.scan.metadata.schema
@@ -154,7 +166,8 @@ class SearchLeaves:
     def _taken(self, at: int, opened: OpenLeaf, names: list[str], addresses: Addresses) -> pa.Table:
         """Columns of the rows at some addresses; those of small leaves are kept in memory."""
         key = leaf_key(self.scan.task_of(self.leaves[at]))
-        if key is None or not names or not _is_small(self.leaves[at], opened, names):
+        types = [opened.handle.schema.field(name).type for name in names]
+        if key is None or not names or not _is_small(self.leaves[at], types):
             return storage.rows_at(opened.handle, names, addresses)
 
         def read() -> tuple[pa.Table, Addresses]:
@@ -176,13 +189,12 @@ def _planned(scan: Scan) -> tuple[tuple[Leaf, ...], frozenset[str]]:
     return scan.snapshot.derived(("search", scan.where, scan.metadata.plain_schema.serialize().to_pybytes()), make)
 
 
-def _is_small(leaf: Leaf, opened: OpenLeaf, names: Sequence[str]) -> bool:
+def _is_small(leaf: Leaf, types: Sequence[pa.DataType]) -> bool:
     """Whether columns of a leaf take so little memory that they are kept there."""
     if leaf.stats is None or cache.capacity < _LEAST_CAPACITY:
         return False
     if leaf.stats.bytes <= _SMALL_BYTES:
         return True
-    types = [opened.handle.schema.field(name).type for name in names]
     fixed = all(pa.types.is_primitive(kind) for kind in types)
     return fixed and leaf.stats.rows * sum(max(8, kind.bit_width) // 8 for kind in types) <= _SMALL_BYTES
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError
-from lancepart.model.aliases import Value
+from lancepart.model.aliases import JsonMapping, Value
 from lancepart.model.suggest import near
 from lancepart.model.values import logical_type
 from lancepart.storage import search as storage
@@ -42,6 +42,15 @@ class TextQuery:
     columns: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRequest:
+    """What is searched for each of many queries, which a column called ``query`` holds."""
+
+    column: str | None
+    query: str
+    options: JsonMapping
+
+
 class SearchOptions(TypedDict, total=False):
     """The options of a search, with the meanings that LanceDB gives them.
 
@@ -61,6 +70,7 @@ class SearchOptions(TypedDict, total=False):
     fast_search: bool
     prefilter: bool
     statistics: str
+    with_row_id: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +90,13 @@ class Options:
     fast_search: bool = False
     prefilter: bool = True
     statistics: str = TABLE
+    with_row_id: bool = False
 
     def __post_init__(self) -> None:
         for name in ("k", "nprobes", "minimum_nprobes", "maximum_nprobes", "refine_factor", "ef"):
             _check_number(name, getattr(self, name), least=1)
         _check_number("offset", self.offset, least=0)
-        for name in ("exact", "fast_search", "prefilter"):
+        for name in ("exact", "fast_search", "prefilter", "with_row_id"):
             if not isinstance(getattr(self, name), bool):
                 raise InvalidInputError(f"{name} is {getattr(self, name)!r}: give True or False")
         if self.statistics not in (TABLE, PARTITION):

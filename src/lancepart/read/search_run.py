@@ -15,7 +15,7 @@ import pyarrow as pa
 from lancepart.model.aliases import JsonMapping
 from lancepart.model.filtering import matching_rows
 from lancepart.model.schema import field_id
-from lancepart.read import search_text
+from lancepart.read import row_ids, search_text
 from lancepart.read.hits import Hits
 from lancepart.read.scan import Scan
 from lancepart.read.search_leaves import SearchLeaves
@@ -78,6 +78,15 @@ class SearchRun:
         kept = [matching_rows(batch, predicate) for batch in rows.combine_chunks().to_batches()]
         places = sorted(place for batch in kept for place in batch.column(_PLACE).to_pylist())
         return best.at(np.array(places, dtype=np.int64)).skipped(options.k, options.offset)
+
+    def row_ids(self, hits: Hits) -> npt.NDArray[np.uint64]:
+        """The ids of rows at the search's snapshot, as scans show them."""
+        numbers = row_ids.leaf_numbers(self.scan.snapshot, self.scan.metadata)
+        ids = np.zeros(len(hits), dtype=np.uint64)
+        for at in np.unique(hits.leaf).tolist():
+            leaf, own = self.leaves.leaves[at], hits.leaf == at
+            ids[own] = row_ids.encode(numbers[leaf.object_id], hits.address[own], leaf)
+        return ids
 
     def shown(self, hits: Hits, ranked: str, *, many: bool = False) -> pa.Table:
         """The rows of hits, with what ranks them."""

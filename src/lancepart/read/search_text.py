@@ -129,7 +129,8 @@ def _allowed(
     searched: SearchLeaves, corpus: Corpus, own: npt.NDArray[np.int64], *, whole: bool, filtered: bool
 ) -> npt.NDArray[np.int64] | None:
     """The rows of the index that may be found; None if all may."""
-    found = searched.over(searched.places, searched.matching_addresses) if filtered else [None] * len(own)
+    partly = filtered and not all(map(searched.is_whole, searched.places))
+    found = searched.over(searched.places, searched.matching_addresses) if partly else [None] * len(own)
     if whole and all(each is None for each in found):
         return None
     parts = [corpus.positions(int(at), addresses) for at, addresses in zip(own, found, strict=True)]

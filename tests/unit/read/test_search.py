@@ -354,3 +354,23 @@ def test_a_plan_tells_what_is_searched(table: lp.PartitionedTable) -> None:
     assert "flat, " in told
     assert "dropped" in told
     assert table.search([1] * 4, where="tenant = 't3'").recall(5) == 1.0
+
+
+def test_row_ids_of_a_search_are_those_that_take_knows(table: lp.PartitionedTable) -> None:
+    for search in (
+        table.search([1] * 4, k=3, columns=["id"], with_row_id=True),
+        table.search("ant", "title", k=3, columns=["id"], with_row_id=True),
+        table.search(hybrid=([1] * 4, "ant"), column=("v", "title"), k=3, columns=["id"], with_row_id=True),
+    ):
+        found = search.to_arrow()
+        assert found.schema.names == search.schema.names
+        assert table.take(found.column("_rowid"), columns=["id"]).column("id").equals(found.column("id"))
+
+
+def test_a_warm_search_reads_nothing_more(table: lp.PartitionedTable) -> None:
+    held = table.warm()
+    assert held > 0
+    table.search([1] * 4, columns=["id"]).to_arrow()
+    assert table.warm() >= held
+    with pytest.raises(TableColumnNotFoundError, match="no column 'nope'"):
+        table.warm(columns=["nope"])

@@ -30,7 +30,7 @@ from lancepart.maintain.sweep import Looking, Member, Removing
 from lancepart.maintain.tags import hold
 from lancepart.plan import planner
 from lancepart.read.published_union import Publishing
-from lancepart.storage import history, published
+from lancepart.storage import history, leaf_files, published
 from lancepart.storage.dataset import Dataset
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import NAME, Manifest
@@ -204,10 +204,18 @@ def unpublish(manifest: TableManifest, path: str | os.PathLike[str] | None) -> N
     if registered:
         own.set_properties({place.key: None})
     if handle is not None:
-        Files(place.parent).delete_directory(place.name)
+        _remove(place, int(handle.version))
     if registered:
         for name in place.pins(own).values():
             history.delete_tag(own, name)
+
+
+def _remove(place: Place, latest: int) -> None:
+    """Remove a dataset; the manifest of its latest version goes last, so that nobody takes an older one for it."""
+    store = Files(place.parent)
+    names = [info.path[len(place.name) + 1 :] for info in store.children(f"{place.name}/_versions")[1]]
+    found = [name for name in names if (file := leaf_files.parse(name)) is not None and file.version == latest]
+    store.delete_directory(place.name, last=found[0] if found else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,12 +68,17 @@ def in_large_batches(task: LeafTask, most_rows: int) -> LeafTask:
 
 def read(task: LeafTask) -> Iterator[pa.RecordBatch]:
     """The matching rows of a leaf, in the table's columns or fields inside them, batch by batch."""
+    return projected(task, _read)
+
+
+def projected(task: LeafTask, read: Callable[[LeafTask], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    """Rows in the table's columns or fields inside them, by what reads whole columns."""
     plain = task.metadata.plain_schema
     if all(name in plain.names for name in task.columns):
-        yield from _read(task)
+        yield from read(task)
         return
     tops = dict.fromkeys((path_of(name, plain) or (name,))[0] for name in task.columns)
-    for batch in _read(replace(task, columns=tuple(tops))):
+    for batch in read(replace(task, columns=tuple(tops))):
         yield project(batch, task.columns)
 
 
@@ -81,8 +86,11 @@ def _read(task: LeafTask) -> Iterator[pa.RecordBatch]:
     if (begun := _begun(task)) is None:
         return
     task, handle = begun
-    shape = leaf_data.shape_of(handle)
-    matching = match(shape, task.metadata, task.leaf)
+    yield from scanned(task, handle, match(leaf_data.shape_of(handle), task.metadata, task.leaf))
+
+
+def scanned(task: LeafTask, handle: Any, matching: Matching) -> Iterator[pa.RecordBatch]:
+    """The matching rows of an open dataset whose columns stand for the table's, batch by batch."""
     pushed, residual = _pushed(task, matching)
     shown = _fields(task.metadata, _needed(task, residual))
     names = [name for field in shown if (name := matching.names.get(field_id(field) or 0)) is not None]

@@ -23,7 +23,7 @@ from lancepart.model.suggest import near
 from lancepart.model.where import Where, as_sql
 from lancepart.plan import planner
 from lancepart.plan.planner import Plan
-from lancepart.read import leaf, row_ids
+from lancepart.read import leaf, packs, row_ids
 from lancepart.read.engine import cluster
 from lancepart.read.key_lookup import narrowed
 from lancepart.read.leaf import LeafTask, Read
@@ -161,11 +161,17 @@ class Scan(Result):
         """The rows, batch by batch, leaf after leaf unless they are sorted; few batches are held at a time."""
         if self.limit == 0:
             return
-        rows = self._sorted() if self.order else _sliced(in_order(self.tasks(), self._read), self.offset, self.limit)
+        rows = self._sorted() if self.order else _sliced(self._in_order(), self.offset, self.limit)
         for batch in rows:
             size = self.batch_size or max(1, batch.num_rows)
             for start in range(0, batch.num_rows, size):
                 yield batch.slice(start, size)
+
+    def _in_order(self) -> Iterator[pa.RecordBatch]:
+        """The rows leaf after leaf; small leaves are read together, unless only the first rows are wanted."""
+        if self.with_row_id or self.limit is not None:
+            return in_order(self.tasks(), self._read)
+        return in_order(packs.packed(self.tasks()), packs.read)
 
     @property
     def _read(self) -> Read:

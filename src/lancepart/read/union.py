@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
@@ -15,7 +15,6 @@ from lancepart.plan import planner
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import LeafTask
 from lancepart.read.prefetch import THREADS
-from lancepart.read.scan import Scan
 from lancepart.read.union_builder import Builder, Source, has_blobs, live_fragments, schema_of
 from lancepart.read.union_parts import LeafParts, Part, UnionParts, parts_of
 from lancepart.storage import lance_tables, leaf_data, union
@@ -23,6 +22,9 @@ from lancepart.storage.dataset import Dataset
 from lancepart.storage.leaf_data import Fragment
 from lancepart.storage.root import Root
 from lancepart.storage.union import EmptyUnion
+
+if TYPE_CHECKING:
+    from lancepart.read.scan import Scan
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -72,15 +74,17 @@ def of_leaves(
     opener: Callable[[LeafTask], Dataset] = reading.open_leaf,
     known: Mapping[str, int] | None = None,
     others: Sequence[str] = (),
+    copying: bool = True,
 ) -> Union:
     """All rows of some leaves, or those that a filter matches, as one dataset in memory or at ``uri``.
 
     ``partly`` are the leaves of which some rows may not match; by default the filter is asked of all. ``known`` are
     the numbers of fragments that an index covers, by their ``fragment_key``; the others get higher ones. ``others``
-    are directories of datasets whose files are named later.
+    are directories of datasets whose files are named later. Without ``copying``, leaves of which columns would have to
+    be written anew are refused, and rows come in the order of the leaves as they are given.
     """
     kept = parts_of(root, metadata) if metadata.salt and not has_blobs(metadata) else UnionParts(key=None)
-    ordered = sorted(leaves, key=lambda item: item.object_id)
+    ordered = sorted(leaves, key=lambda item: item.object_id) if copying else leaves
     whole = frozenset(item.object_id for item in ordered if predicate is None or _is_whole(item, partly))
     there = {item.object_id: kept.known(item) for item in ordered if item.object_id in whole}
 
@@ -95,7 +99,7 @@ def of_leaves(
     used = {*named.values(), *(number for place in places for number in place.values())}
     used.update(number for each in there.values() if each is not None for number in each.bases)
     empty = union.create(root, uri, schema_of(metadata, sources), kept.bases.registered(used))
-    builder = Builder(metadata, empty)
+    builder = Builder(metadata, empty, copying=copying)
     built = over(list(zip(sources, places, strict=True)), lambda item: _leaf_parts(builder, *item))
     for source, made in zip(sources, built, strict=True):
         there[source.leaf.object_id] = made

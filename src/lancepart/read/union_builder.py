@@ -99,8 +99,8 @@ def is_marked(field: pa.Field) -> bool:
 class Builder:
     """Makes a union's fragments out of those of leaves."""
 
-    def __init__(self, metadata: TableMetadata, empty: EmptyUnion) -> None:
-        self.metadata, self.empty = metadata, empty
+    def __init__(self, metadata: TableMetadata, empty: EmptyUnion, *, copying: bool = True) -> None:
+        self.metadata, self.empty, self.copying = metadata, empty, copying
         shape = empty.shape
         self.columns = list(zip(metadata.schema, shape.schema, shape.ids, strict=True))
 
@@ -109,6 +109,8 @@ class Builder:
     ) -> list[tuple[Fragment, Offsets]]:
         """The fragments of a leaf under their numbers in the union, each with the offsets of rows to hide."""
         columns = self.columns_of(source)
+        if columns.computed and not self.copying:
+            raise _refused(source.leaf, "columns of it would have to be written anew")
         made = []
         for number, item in numbered:
             shown = self.shown(source, item)

@@ -25,7 +25,7 @@ from tests.support.processes import TORTURE
 from tests.transactions.aged import grow_old
 from tests.transactions.tables import data, make, opened
 
-pytestmark = pytest.mark.torture
+pytestmark = [pytest.mark.torture, pytest.mark.slow]
 
 DAYS = 10 * 86_400
 SAMPLE = 2

@@ -16,6 +16,7 @@ from lancepart.commit.merge import Merge
 from lancepart.commit.merge_action import MergeRows
 from lancepart.commit.perform import perform
 from lancepart.commit.result import CommitResult
+from lancepart.commit.temporary import TemporaryTable
 from lancepart.commit.transaction import SNAPSHOT, Transaction
 from lancepart.errors import (
     InvalidInputError,
@@ -467,7 +468,7 @@ class PartitionedTable(Result):
 
     def join(
         self,
-        other: PartitionedTable,
+        other: PartitionedTable | RowSource,
         on: Sequence[str | tuple[str, str]],
         how: str = "inner",
         where: str | None = None,
@@ -476,10 +477,22 @@ class PartitionedTable(Result):
         suffix: str = "_right",
         memory: int | None = None,
     ) -> Join:
-        """Join with another table partition by partition, lazily and without a shuffle, or say why that can't be."""
-        if not isinstance(other, PartitionedTable):
-            raise InvalidInputError(f"a table is joined with another of lancepart.open_table, not with {other!r}")
-        return Join.of(self.scan(), other.scan(), on, how, where, columns, suffix=suffix, memory=memory)
+        """Join with another table, or with any rows, lazily: partition by partition where the partitions agree.
+
+        Where they do not, the smaller side is broadcast or both are split by the keys; ``explain()`` says so. Rows that
+        are no table are written to a temporary one first.
+        """
+        if isinstance(other, PartitionedTable):
+            return Join.of(self.scan(), other.scan(), on, how, where, columns, suffix=suffix, memory=memory)
+        rows = TemporaryTable.of(self._given(other))
+        try:
+            right = PartitionedTable(rows.manifest).scan()
+            join = Join.of(self.scan(), right, on, how, where, columns, suffix=suffix, memory=memory)
+        except BaseException:
+            rows.remove()
+            raise
+        rows.belongs_to(join)
+        return join
 
     def update_spec(self, partition_by: Partitioning) -> PartitionSpec:
         """Partition new rows differently; old ones stay where they are."""

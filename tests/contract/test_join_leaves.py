@@ -47,8 +47,9 @@ def test_hashes_of_an_unknown_kind_are_no_ground_for_a_join(local: Place) -> Non
         trees.write_manifest(root, [path], hashed)
         places.append(lp.open_table(root))
 
-    with pytest.raises(UnsupportedOperationError, match="can't be joined"):
-        places[0].join(places[1], on=["country"])
+    join = places[0].join(places[1], on=["country"])
+    assert "can't be joined partition by partition" in join.explain()
+    assert join.count() == 1
 
 
 def test_hashes_of_values_of_two_types_are_no_ground_for_a_join(local: Place) -> None:
@@ -61,6 +62,6 @@ def test_hashes_of_values_of_two_types_are_no_ground_for_a_join(local: Place) ->
     left.append(pa.table({"d": pa.array([1], pa.duration("s"))}))
     right.append(pa.table({"d": pa.array([1000], pa.duration("ms"))}))
 
-    with pytest.raises(UnsupportedOperationError, match="differ in type"):
-        left.join(right, on=["d"])
+    assert "differ in type" in left.join(right, on=["d"]).explain()
+    assert left.join(right, on=["d"]).count() == 1
     assert left.join(left, on=["d"]).to_arrow().num_rows == 1

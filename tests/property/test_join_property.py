@@ -12,7 +12,6 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 import lancepart as lp
-from lancepart.errors import UnsupportedOperationError
 from lancepart.model.quoting import arrow_type_name
 from tests.property import strategies as some
 
@@ -162,10 +161,12 @@ def test_a_join_is_that_of_all_rows(data: Any, sides: Any) -> None:
     how = data.draw(st.sampled_from([*HOWS]))
     with tempfile.TemporaryDirectory() as folder:
         left, right = _made(folder, "left", sides[0]), _made(folder, "right", sides[1])
-        try:
-            schema = left.join(right, on=on, how=how).schema
-        except UnsupportedOperationError:
-            event("refused")
+        whole = left.join(right, on=on, how=how)
+        schema = whole.schema
+        if whole.plan().disagreement is not None and any(
+            left.schema.field(name).type != right.schema.field(name).type for name in on
+        ):
+            event("compared in a type that plain DataFusion overflows in")
             return
         where = _filters(data.draw, on, how, sides[0][0])
         join = left.join(right, on=on, how=how, where=where)

@@ -84,6 +84,8 @@ class JoinPlan:
     groups: tuple[Group, ...]
     skipped: int = 0
     totals: tuple[int, int] = field(default=(0, 0))
+    disagreement: str | None = None
+    """Why the partitions of the two sides do not go together, so that all leaves are one group."""
 
     def explain(self) -> str:
         """The plan for a person."""
@@ -95,6 +97,10 @@ class JoinPlan:
             f"left: snapshot {self.versions[0]}, {read[0]} of {self.totals[0]} leaves",
             f"right: snapshot {self.versions[1]}, {read[1]} of {self.totals[1]} leaves",
             "",
+        ]
+        if self.disagreement is not None:
+            return "\n".join([*lines, self._way(), self.disagreement])
+        lines += [
             f"{len(self.groups)} groups, joined one by one without a shuffle, {self.skipped} skipped; grouped by:",
             *(f"  {share.describe(left)} = {share.describe(right)}" for share in self.shares),
             "",
@@ -106,6 +112,18 @@ class JoinPlan:
             lines.append(f"  … and {len(self.groups) - _MOST_SHOWN} more")
         return "\n".join(lines)
 
+    def _way(self) -> str:
+        """How sides whose partitions do not agree are joined."""
+        sizes = {
+            side: sum(leaf.stats.bytes for group in self.groups for leaf in getattr(group, side) if leaf.stats)
+            for side in ("left", "right")
+        }
+        small = min(sizes, key=lambda side: sizes[side])
+        return (
+            f"the partitions do not agree: the {small} side ({sizes[small]:,} bytes) is broadcast to parts of the "
+            f"other ({max(sizes.values()):,} bytes) if memory holds it, else both are split by a hash of the keys"
+        )
+
 
 def _listed(leaves: Sequence[Leaf]) -> str:
     shown = ["/".join("NULL" if value is None else value for value in leaf.values) for leaf in leaves[:8]]
@@ -116,7 +134,10 @@ def _listed(leaves: Sequence[Leaf]) -> str:
 def plan(left: Side, right: Side, keys: Sequence[JoinKey], how: str) -> JoinPlan:
     """Group the leaves of both sides by all that every one of them tells of the join keys."""
     found = left.found(), right.found()
-    shares = _shares(left, right, found, keys)
+    try:
+        shares = _shares(left, right, found, keys)
+    except UnsupportedOperationError as error:
+        return _whole(left, right, found, keys, how, str(error))
     gathered: dict[tuple[str, ...], tuple[tuple[str | None, ...], tuple[list[Leaf], list[Leaf]]]] = {}
     for place, (side, pairs) in enumerate(zip((left, right), found, strict=True)):
         for key, texts, leaf in _keyed(side, pairs, shares):
@@ -135,6 +156,26 @@ def plan(left: Side, right: Side, keys: Sequence[JoinKey], how: str) -> JoinPlan
         groups=kept,
         skipped=len(groups) - len(kept),
         totals=(_total(left), _total(right)),
+    )
+
+
+def _whole(
+    left: Side, right: Side, found: Iterable[list[SpecLeaves]], keys: Sequence[JoinKey], how: str, reason: str
+) -> JoinPlan:
+    """All leaves of both sides as one group, since any two of them may hold equal keys."""
+    mine, theirs = (
+        tuple(leaf for spec, rows in pairs for leaf in as_leaves(side.snapshot, spec, rows, side.metadata))
+        for side, pairs in zip((left, right), found, strict=True)
+    )
+    group = Group(values=(), left=mine, right=theirs)
+    return JoinPlan(
+        keys=tuple(keys),
+        how=how,
+        versions=(left.snapshot.version, right.snapshot.version),
+        shares=(),
+        groups=(group,) if _is_read(group, how) else (),
+        totals=(_total(left), _total(right)),
+        disagreement=reason,
     )
 
 

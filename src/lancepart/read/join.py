@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lancepart.errors import InvalidInputError, TableColumnNotFoundError
+from lancepart.errors import InvalidInputError, TableColumnNotFoundError, UnsupportedOperationError
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.join_keys import common_type
@@ -134,6 +134,8 @@ class Join(Result):
 
     def to_spark(self, spark: SparkSession, *, tasks: int | None = None) -> DataFrame:
         """The rows as a Spark DataFrame, joined by the executors in about as many tasks as there are cores."""
+        if self._plan.disagreement is not None:
+            raise UnsupportedOperationError(f"{self._plan.disagreement}. On Spark, join the DataFrames of both instead")
         return cluster().join(self, spark, tasks)
 
     def _query(self) -> JoinQuery:

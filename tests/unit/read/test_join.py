@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import threading
 from collections import Counter
@@ -9,6 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -204,7 +206,6 @@ def test_an_empty_side(orders: lp.PartitionedTable, names: lp.PartitionedTable) 
         ({"on": ["k"], "columns": "n"}, InvalidInputError, "give a list of names"),
         ({"on": ["k"], "where": "zz = 1"}, InvalidInputError, "invalid filter"),
         ({"on": ["k"], "memory": 0}, InvalidInputError, "number of bytes"),
-        ({"on": ["note"]}, UnsupportedOperationError, "k_bucket .not over join keys alone"),
     ],
 )
 def test_what_is_wrong_is_said(
@@ -307,3 +308,73 @@ def test_an_abandoned_join_leaves_no_thread_behind(orders: lp.PartitionedTable, 
     stream.close()
 
     assert threading.active_count() == before
+
+
+def test_tables_whose_partitions_do_not_agree_are_joined_all_the_same(
+    orders: lp.PartitionedTable, names: lp.PartitionedTable
+) -> None:
+    join = orders.join(names, on=["note"], how="left", columns=["n", "name"])
+
+    assert _rows(join) == [(n, None) for n in range(8)]
+    assert "the partitions do not agree: the left side" in join.explain()
+    assert "k_bucket (not over join keys alone)" in join.explain()
+    with pytest.raises(UnsupportedOperationError, match="join the DataFrames of both"):
+        join.to_spark(None)
+
+
+@pytest.mark.parametrize(
+    ("how", "kind"),
+    [
+        ("inner", "polars"),
+        ("left", "pandas"),
+        ("right", "arrow"),
+        ("full", "dicts"),
+        ("semi", "scan"),
+        ("anti", "stream"),
+        ("full", "stream"),
+    ],
+)
+def test_a_table_is_joined_with_any_rows(orders: lp.PartitionedTable, how: str, kind: str) -> None:
+    plain = pa.table({"k": pa.array([2, 3, 9, None], pa.int64()), "name": ["name2", "name3", "name9", "nameNone"]})
+    given: Any = {
+        "polars": lambda: pl.DataFrame(plain),
+        "pandas": plain.to_pandas,
+        "arrow": lambda: plain,
+        "dicts": plain.to_pylist,
+        "scan": lambda: lp.sql("SELECT * FROM p", p=plain),
+        "stream": plain.to_reader,
+    }[kind]()
+    if kind == "pandas":
+        plain, given = plain.slice(0, 3), given.iloc[:3].astype({"k": "int64"})
+    columns = ["n", "k"] if how in ("semi", "anti") else ["n", "k", "name"]
+
+    join = orders.join(given, on=["k"], how=how, columns=columns)
+
+    expected = {
+        "inner": MATCHED,
+        "left": MATCHED + ONLY_LEFT,
+        "right": MATCHED + ONLY_RIGHT,
+        "full": MATCHED + ONLY_LEFT + ONLY_RIGHT,
+        "semi": [row[:2] for row in MATCHED],
+        "anti": [row[:2] for row in ONLY_LEFT],
+    }[how]
+    wanted = [row for row in expected if kind != "pandas" or row[-1] != "nameNone"]
+    assert _rows(join) == sorted(wanted, key=repr) == _rows(join)
+    assert join.count() == len(wanted) == len(join.to_pandas())
+    folder = Path(join.right.root.uri)
+    assert folder.exists()
+    del join
+    gc.collect()
+    assert not folder.exists()
+
+
+def test_a_join_of_what_does_not_agree_within_little_memory(tmp_path: Path) -> None:
+    left = lp.create_table(tmp_path / "l", pa.schema([("id", pa.int64()), ("a", pa.string())]), ["truncate(a, 1)"])
+    right = lp.create_table(tmp_path / "r", pa.schema([("id", pa.int64()), ("b", pa.string())]), ["truncate(b, 1)"])
+    ids = list(range(20_000))
+    left.append(pa.table({"id": ids, "a": [f"{i % 7}{'x' * 50}" for i in ids]}))
+    right.append(pa.table({"id": ids[::-1], "b": [f"{i % 5}{'y' * 50}" for i in ids]}))
+
+    join = left.join(right, on=["id"], columns=["id"], memory=1)
+
+    assert sorted(join.to_arrow()["id"].to_pylist()) == ids

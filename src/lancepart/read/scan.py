@@ -119,7 +119,7 @@ class Scan(Result):
     def predicate(self) -> Predicate | None:
         """The filter as a tree."""
         where, schema = self.where, self.metadata.plain_schema
-        if not isinstance(where, str):
+        if not isinstance(where, str) or self.snapshot is None:
             return None if where is None else parse(where, schema)
         return self.snapshot.derived(("filter", where, schema.serialize().to_pybytes()), lambda: parse(where, schema))
 

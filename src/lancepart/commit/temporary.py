@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lancepart.commit.actions import Append
 from lancepart.commit.perform import perform
 from lancepart.layout import create
 from lancepart.layout.metadata import STRONG
@@ -35,7 +36,7 @@ class TemporaryTable:
             first = quote_identifier(stream.schema.names[0])
             single = f"expr({first} IS NULL OR {first} IS NOT NULL) AS part"
             create.create(table.manifest, stream.schema.remove_metadata(), [single], transactions=STRONG)
-            perform(table.manifest, "append", lambda tx: tx.append(stream), again=False)
+            perform(table.manifest, Append(data=stream))
         except BaseException:
             table.remove()
             raise

@@ -8,12 +8,12 @@ import typer
 
 from lancepart.cli import files
 from lancepart.cli.command import Root, command
-from lancepart.cli.files import Source
 from lancepart.cli.schema_text import parse_columns
 from lancepart.cli.shell import Answer, Shell, committed
 from lancepart.cli.target import Target
-from lancepart.errors import InvalidInputError, NamespaceNotFoundError, TableNotFoundError
+from lancepart.errors import InvalidInputError, TableNotFoundError
 from lancepart.layout.metadata import STRONG, WEAK
+from lancepart.storage.row_files import RowFiles
 from lancepart.table import PartitionedTable
 
 By = Annotated[
@@ -50,8 +50,7 @@ def create(
         columns = parse_columns(schema)
     else:
         assert like is not None
-        names = files.found([like])
-        columns = Source.of(names, files.format_of(names, None)).schema
+        columns = files.found(shell, [like]).reader().schema.remove_metadata()
     mode = WEAK if weak else STRONG
     made = Target.parse(root).create(columns, by, shell.storage, transactions=mode, layout=layout)
     return Answer(payload={"root": made.root, "version": made.version, "columns": columns.names, "partition_by": by})
@@ -72,26 +71,29 @@ def load(
     """Load files in one commit; with --by a table that is not there yet is made."""
     if mode not in ("append", "overwrite"):
         raise InvalidInputError(f"--mode is {mode!r}: use append or overwrite; lancepart upsert replaces rows by key")
-    names = files.found(file)
-    kind = files.format_of(names, format)
-    table, made = _opened(shell, root, names, kind, by)
-    rows = Source.of(names, kind, table.schema).reader(progress=not no_progress)
+    given = files.found(shell, file, format)
+    target = Target.parse(root)
+    made = None if target.exists(shell.storage) else _made(shell, target, given, by)
+    table = made or shell.table(root)
     write = table.append if mode == "append" else table.overwrite
-    with files.read_errors():
-        version = write(rows, idempotency_key=key)
-    summary = {"root": table.root, **committed(version), "files": len(names)}
-    return Answer(payload={**summary, "rows": table.scan().count(), "created": made})
-
-
-def _opened(shell: Shell, root: str, names: list[str], kind: str, by: list[str]) -> tuple[PartitionedTable, bool]:
-    """The table to load, made if it is not there and its partitioning is given; whether it was made."""
     try:
-        return shell.table(root), False
-    except (NamespaceNotFoundError, TableNotFoundError) as error:
-        if not by:
-            raise TableNotFoundError(f"{error}, lancepart create, or give --by to load") from None
-    columns = Source.of(names, kind).schema
-    return Target.parse(root).create(columns, by, shell.storage), True
+        with files.reading(given, table.schema, progress=not no_progress) as rows:
+            version = write(rows, idempotency_key=key)
+    except BaseException:
+        if made is not None:
+            target.drop(shell.storage)
+        raise
+    summary = {"root": table.root, **committed(version)}
+    return Answer(payload={**summary, "rows": table.scan().count(), "created": made is not None})
+
+
+def _made(shell: Shell, target: Target, given: RowFiles, by: list[str]) -> PartitionedTable:
+    """A new table with the columns of the files."""
+    if not by:
+        raise TableNotFoundError(
+            f"there is no table at {str(target)!r}: make one with lancepart create, or give --by to make it by loading"
+        )
+    return target.create(given.reader().schema.remove_metadata(), by, shell.storage)
 
 
 def upsert(
@@ -104,13 +106,12 @@ def upsert(
     no_progress: NoProgress = False,
 ) -> Answer:
     """Replace the rows that have a key of the files', and add the others, in one commit."""
-    names = files.found(file)
-    kind = files.format_of(names, format)
+    given = files.found(shell, file, format)
     table = shell.table(root)
-    rows = files.uneven_rows(names) if kind == "json" else None
-    if rows is None:
-        rows = Source.of(names, kind, table.schema).reader(progress=not no_progress)
-    with files.read_errors():
-        version = table.upsert(rows, on=on, idempotency_key=key)
-    summary = {"root": table.root, **committed(version), "files": len(names)}
-    return Answer(payload={**summary, "rows": table.scan().count()})
+    uneven = files.uneven_rows(given)
+    if uneven is not None:
+        version = table.upsert(uneven, on=on, idempotency_key=key)
+    else:
+        with files.reading(given, table.schema, progress=not no_progress) as rows:
+            version = table.upsert(rows, on=on, idempotency_key=key)
+    return Answer(payload={"root": table.root, **committed(version), "rows": table.scan().count()})

@@ -9,11 +9,11 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from lancepart.errors import InvalidInputError
+from lancepart.errors import InvalidInputError, NamespaceNotFoundError, TableNotFoundError
 from lancepart.layout.metadata import MANIFEST, STRONG
 from lancepart.layout.opening import refuse_in_warehouse
 from lancepart.queries.connection import connect
-from lancepart.table import PartitionedTable, create_table, open_table
+from lancepart.table import PartitionedTable, create_table, drop_table, open_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,21 @@ class Target:
     def open(self, storage: Mapping[str, str], version: int | str | datetime | None = None) -> PartitionedTable:
         """Open the table."""
         return open_table(self.root, namespace=self.path, version=version, storage_options=storage or None)
+
+    def exists(self, storage: Mapping[str, str]) -> bool:
+        """Whether there is a table; what else is at the root is an error."""
+        try:
+            self.open(storage)
+        except (NamespaceNotFoundError, TableNotFoundError):
+            return False
+        return True
+
+    def drop(self, storage: Mapping[str, str]) -> None:
+        """Remove the table with all its rows."""
+        if self.path:
+            connect(self.root, storage_options=storage or None).drop_table(self.path)
+        else:
+            drop_table(self.root, storage_options=storage or None)
 
     def create(
         self,

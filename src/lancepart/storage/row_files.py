@@ -68,7 +68,13 @@ class RowFiles:
                 first if len(self.paths) == 1 and not _MAGIC.search(first) else found[0],
                 storage_options=dict(self.storage_options) or None,
             )
-        return ds.dataset(found, format=_file_format(kind, found[0], schema), filesystem=system)
+        folder = first if len(self.paths) == 1 and system is None and os.path.isdir(first) else None
+        options = {"partitioning": "hive", "partition_base_dir": folder} if folder is not None else {}
+        read = ds.dataset(found, format=_file_format(kind, found[0], schema), filesystem=system, **options)
+        if kind != "json" or schema is None:
+            return read
+        fields = [schema.field(each.name) if each.name in schema.names else each for each in read.schema]
+        return ds.dataset(found, schema=pa.schema(fields), format=kind, filesystem=system, **options)
 
 
 def is_path(data: object) -> bool:

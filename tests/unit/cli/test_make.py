@@ -7,6 +7,7 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+import pyarrow.dataset
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
@@ -38,7 +39,7 @@ def test_files_of_each_format_are_loaded(run: Any, ask: Any, tmp_path: Path, kin
     path = write(tmp_path, kind)
     done = ask("load", "t", path, "--by", "day")
 
-    assert (done["created"], done["rows"], done["files"], done["rows_added"], done["partitions"]) == (True, 3, 1, 3, 2)
+    assert (done["created"], done["rows"], done["rows_added"], done["partitions"]) == (True, 3, 3, 2)
     assert lp.open_table("t").scan().to_arrow().sort_by("id") == ROWS
     assert ask("load", "t", path, "--mode", "overwrite")["rows"] == 3
 
@@ -78,14 +79,27 @@ def test_an_upsert_keeps_the_columns_that_a_row_does_not_name(run: Any, ask: Any
     assert found == {1: "a", 2: "b", 3: "b", 9: "z"}
 
 
+def test_folders_named_by_values_are_columns(run: Any, ask: Any, tmp_path: Path) -> None:
+    pa.dataset.write_dataset(ROWS, tmp_path / "in", format="parquet", partitioning=["day"], partitioning_flavor="hive")
+    ask("load", "t", "in", "--by", "day")
+    assert lp.open_table("t").scan(columns=ROWS.schema.names).to_arrow().sort_by("id") == ROWS
+
+
+def test_a_load_that_fails_leaves_no_table(run: Any, tmp_path: Path) -> None:
+    lines = "".join(f"{n},a\n" for n in range(200_000))
+    (tmp_path / "long.csv").write_text(f"id,day\n{lines}seven,b\n")
+    assert "seven" in run("load", "t", "long.csv", "--by", "day", code=1).stderr
+    assert not (tmp_path / "t" / "__manifest").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["load", "t", "none.csv"], 1, "no file matches 'none.csv'"),
+        (["load", "t", "none.csv", "--by", "day"], 1, "no file matches 'none.csv'"),
         (["load", "t", "rows.csv"], 3, "--by"),
         (["load", "t", "rows.csv", "--by", "dya"], 1, "dya"),
         (["load", "t", "rows.csv", "--format", "xml"], 1, "use parquet"),
-        (["load", "t", "rows.csv", "--format", "parquet", "--by", "day"], 1, "can't be read as parquet"),
+        (["load", "t", "rows.csv", "--format", "parquet", "--by", "day"], 1, "parquet"),
         (["load", "t", "rows.csv", "--mode", "merge", "--by", "day"], 1, "use append or overwrite"),
         (["create", "t", "--schema", "id", "--by", "id"], 1, "write its name and its type"),
         (["create", "t", "--schema", "id int99", "--by", "id"], 1, "int99"),

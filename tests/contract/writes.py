@@ -82,6 +82,12 @@ class Writes(Contract):
             table.update(values, "id = 1")
         self.check(table, START)
 
+    def test_update_refuses_what_would_end_the_process(self, table: lp.PartitionedTable) -> None:
+        for value in ("+".join(["n"] * 20_000), "CASE WHEN " + "NOT (" * 60 + "true" + ")" * 60 + " THEN 1 END"):
+            with pytest.raises(InvalidInputError, match="levels"):
+                table.update({"n": value}, "id = 1")
+        self.check(table, START)
+
     def test_upsert_replaces_and_adds(self, table: lp.PartitionedTable) -> None:
         self.returned(table.upsert(dicts([(1, "FR", 1, "moved"), (9, "JP", None, None)]), on=["id"]), table)
         self.check(table, [(1, "FR", 1, "moved"), *START[1:], (9, "JP", None, None)])

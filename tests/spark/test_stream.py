@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import lancepart as lp
+from lancepart.format.records import KeyRecord
 from lancepart.maintain import collect
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32()), ("t", pa.string())])
@@ -104,7 +105,7 @@ def test_a_batch_without_rows_is_recorded_too(lines: Lines, table: lp.Partitione
     lines.run(nothing.writeStream.format("lancepart").option("path", table.root))
     assert ids(table.root) == Counter([2])
     keys = [row for row in table._manifest.snapshot().below("lancepart.once") if row.metadata]
-    assert [(row.metadata or {})["sequence"] for row in keys] == [1]
+    assert [KeyRecord.from_row(row).sequence for row in keys] == [1]
 
 
 @pytest.mark.slow

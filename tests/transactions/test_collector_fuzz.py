@@ -17,9 +17,8 @@ import pyarrow as pa
 import pytest
 
 import lancepart as lp
-from lancepart.commit import distributed_write, manifest_changes
+from lancepart.commit import distributed_write
 from lancepart.errors import CommitConflictError, TableVersionNotFoundError
-from lancepart.layout import create
 from lancepart.maintain import collect
 from lancepart.storage import history
 from lancepart.storage.removal import UNION_DIRECTORY
@@ -271,7 +270,7 @@ class World:
         for key in self.chance.sample(sorted(self.rows), min(2, len(self.rows))):
             assert content(latest, f"id = {key}") == {key: self.rows[key]}
         now = latest._manifest.snapshot()
-        mark = manifest_changes.oldest(now, create.load(latest._manifest, now))
+        mark = history.oldest(now)
         there = [version for version in history.versions(latest._manifest) if version in self.past]
         kept = [version for version in there if version >= mark]
         self.past = {version: self.past[version] for version in {*kept, *self.tags.values()}}

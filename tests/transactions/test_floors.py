@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -15,9 +16,9 @@ import lance
 import pytest
 
 import lancepart as lp
-from lancepart.commit import distributed_write, writers
+from lancepart.commit import distributed_write, watch, writers
 from lancepart.commit.floors import CollectedError, Floor
-from lancepart.errors import CommitConflictError, UnsupportedOperationError
+from lancepart.errors import CommitConflictError, TableVersionNotFoundError, UnsupportedOperationError
 from lancepart.format.names import FORMAT
 from lancepart.layout import metadata as definition
 from lancepart.maintain import collect
@@ -558,4 +559,132 @@ def test_snapshots_before_an_earlier_mark_are_kept_for_their_tags_only(local: Pl
 
     assert expire(table, timedelta(days=300)).kept == ()
     assert content(opened(local, "start")) == Counter(ROWS)
+    assert_whole(table)
+
+
+def hours_pass(place: Place, tx: Any, hours: float) -> None:
+    """Let a transaction and all files look as they do some hours later."""
+    grow_old(Path(place.root), hours * 3600)
+    tx.began -= hours * 3600
+    tx.entry._began -= hours * 3600
+    tx.entry._renewed = None if tx.entry._renewed is None else tx.entry._renewed - hours * 3600
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_transaction_that_waits_is_entered_by_a_thread_and_collectors_wait_for_it(
+    local: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "INTERVAL_SECONDS", 0.01)
+    monkeypatch.setattr(watch, "_WATCH", watch._Watch())
+    table = make(local, ROWS)
+    tx = table.transaction()
+    append(tx)
+    create(tx)
+    assert writers.entered(table._manifest.snapshot()) == []
+
+    hours_pass(local, tx, 3)
+    eventually(lambda: bool(writers.entered(table._manifest.snapshot())))
+    for collector in (expire, orphans):
+        assert collector(opened(local)).removed_files == 0
+
+    tx.commit()
+    assert content(table) == Counter([*ROWS, (7, "A", 1), (7, "Z", 1)])
+    assert writers.entered(table._manifest.snapshot()) == []
+    assert_whole(table)
+
+
+def test_an_entry_is_renewed_for_as_long_as_the_transaction_is_open(local: Place) -> None:
+    table = make(local, ROWS)
+    tx = table.transaction()
+    append(tx)
+    for _ in range(6):
+        hours_pass(local, tx, 7)
+        tx.entry.keep()
+        (entered,) = writers.entered(table._manifest.snapshot())
+        tx.entry.keep()
+        assert writers.entered(table._manifest.snapshot()) == [entered]
+
+    assert orphans(opened(local)).removed_files == 0
+    tx.commit()
+    assert content(table) == Counter([*ROWS, (7, "A", 1)])
+
+
+def fail(tx: Any) -> None:
+    tx.__exit__(ZeroDivisionError, None, None)
+
+
+def commit_nothing(tx: Any) -> None:
+    tx.works.clear()
+    tx.commit()
+
+
+def conflict(tx: Any) -> None:
+    opened(Place(tx.manifest.root.uri)).delete("id = 1")
+    with pytest.raises(CommitConflictError):
+        tx.commit()
+
+
+@pytest.mark.parametrize("end", [fail, commit_nothing, conflict])
+def test_the_entry_of_a_transaction_that_does_not_commit_goes(local: Place, end: Act) -> None:
+    table = make(local, ROWS)
+    tx = table.transaction()
+    tx.overwrite(data([(7, "A", 1)]))
+    hours_pass(local, tx, 1)
+    tx.entry.keep()
+    assert len(writers.entered(table._manifest.snapshot())) == 1
+
+    end(tx)
+
+    assert writers.entered(table._manifest.snapshot()) == []
+
+
+def test_a_commit_that_was_frozen_for_hours_meets_what_came_meanwhile(
+    local: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Snapshots that expired are forgotten at once, but the versions by which conflicts are found stay for a day."""
+    table = make(local, ROWS)
+    merged = Manifest._merged
+
+    def frozen(self: Manifest, *given: Any) -> Any:
+        monkeypatch.setattr(Manifest, "_merged", merged)
+        other = opened(local)
+        past = [other.append(data([(number, "A", 0)])) for number in range(10, 14)]
+        grow_old(Path(local.root), 2 * 3600)
+        other.append(data([(14, "A", 0)]))
+        assert expire(other).changed >= 3
+        with pytest.raises(TableVersionNotFoundError, match="has expired"):
+            opened(local, past[0])
+        assert past[0] not in other.inspect.snapshots()["version"].to_pylist()
+        given[-1].opened -= 2 * 3600
+        return merged(self, *given)
+
+    monkeypatch.setattr(Manifest, "_merged", frozen)
+    table.append(data([(7, "A", 1)]))
+
+    assert content(table) == Counter([*ROWS, *((number, "A", 0) for number in range(10, 15)), (7, "A", 1)])
+    assert_whole(table)
+    grow_old(Path(local.root), 2 * DAY)
+    expire(table)
+    assert len(history.stored(table._manifest)) <= 3
+
+
+def test_a_transaction_whose_snapshot_has_expired_is_refused_as_one(local: Place) -> None:
+    table = make(local, ROWS)
+    tx = opened(local).transaction()
+    tx.upsert(data([(1, "B", 5)]), ["id"])
+    for number in range(10, 30):
+        table.append(data([(number, "C", 0)]))
+    grow_old(Path(local.root), 3 * DAY)
+    table.append(data([(30, "C", 0)]))
+    expire(table)
+    tx.snapshot._seen.clear()
+
+    with pytest.raises(CollectedError, match="begin it again"):
+        tx.commit()
     assert_whole(table)

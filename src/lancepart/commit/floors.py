@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from lancepart.commit.conflicts import StaleReadError
 from lancepart.commit.leaf_changes import LeafChanges
+from lancepart.errors import InvalidTableStateError
 from lancepart.format.names import FLOOR, READ_VERSION, TABLE_VERSION
 from lancepart.format.rows import Row
 from lancepart.model.aliases import JsonMapping, JsonObject
@@ -42,11 +43,13 @@ class Floor:
     def of(cls, metadata: JsonMapping | None) -> Floor | None:
         """The floor that a row of the manifest holds."""
         stored = (metadata or {}).get(FLOOR)
-        return (
-            None
-            if stored is None
-            else cls(version=int(stored[0]), time=_EPOCH + timedelta(microseconds=int(stored[1])))
-        )
+        if stored is None:
+            return None
+        try:
+            version, micros = map(int, stored)
+            return cls(version=version, time=_EPOCH + timedelta(microseconds=micros))
+        except (TypeError, ValueError, OverflowError):
+            raise InvalidTableStateError(f"{FLOOR} of a row of __manifest is not understood: {stored!r}") from None
 
     def raised(self, *others: JsonMapping | None) -> JsonObject:
         """What a row holds for this floor and those of other rows: it rises and never falls."""

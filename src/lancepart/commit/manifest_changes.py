@@ -11,11 +11,10 @@ import pyarrow as pa
 
 from lancepart.commit.floors import Floor, carried
 from lancepart.commit.leaf_changes import LeafChanges
-from lancepart.errors import TableVersionNotFoundError
+from lancepart.format import names
 from lancepart.format.names import (
     FENCE,
     NAMESPACE,
-    OLDEST,
     READ_BRANCH,
     READ_TAG,
     READ_VERSION,
@@ -29,8 +28,6 @@ from lancepart.layout.layouts import capabilities
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.spec import PartitionSpec
-from lancepart.storage import history
-from lancepart.storage.manifest import Manifest
 from lancepart.storage.manifest_rows import Change, Update
 from lancepart.storage.snapshot import Snapshot
 
@@ -159,7 +156,7 @@ def _columns(spec: PartitionSpec, work: LeafChanges, depth: int) -> dict[str, pa
 
 def fence_id(metadata: TableMetadata) -> str:
     """The row that commits meet in which depend on what does not exist yet, or make it exist."""
-    return f"v{metadata.specs[0].id}"
+    return names.fence_id(metadata.specs[0].id)
 
 
 def fence_value(snapshot: Snapshot, metadata: TableMetadata) -> str | None:
@@ -184,18 +181,6 @@ def fence_floor(snapshot: Snapshot, metadata: TableMetadata) -> Floor | None:
     """The floor of directories that no row names."""
     row = snapshot.row(fence_id(metadata))
     return None if row is None else Floor.of(row.metadata)
-
-
-def oldest(snapshot: Snapshot, metadata: TableMetadata) -> int:
-    """The snapshot before which all may be gone that no tag names."""
-    row = snapshot.row(fence_id(metadata))
-    return 0 if row is None else int((row.metadata or {}).get(OLDEST, 0))
-
-
-def refuse_expired(manifest: Manifest, snapshot: Snapshot, metadata: TableMetadata, version: int) -> None:
-    """Refuse to depend on a snapshot whose files ``expire`` may be removing."""
-    if version < oldest(snapshot, metadata) and version not in history.tags(manifest).values():
-        raise TableVersionNotFoundError(f"snapshot {version} has expired")
 
 
 def who() -> str:

@@ -68,6 +68,8 @@ def _performed(manifest: Manifest, action: Action, turn: Turn, *, once: Idempote
                 raise
             turn.lose(time.monotonic() - begun)
             time.sleep(random.uniform(0, 0.05))
+        finally:
+            transaction.abandon()
 
 
 @contextmanager

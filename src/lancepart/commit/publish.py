@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING, Protocol
 
 from lancepart.commit import lookup, manifest_changes, writers
 from lancepart.commit.conflicts import StaleReadError, with_fence, with_upgrade
+from lancepart.commit.covered import covered
 from lancepart.commit.floors import CollectedError, Floor, collected, refuse_collected
 from lancepart.commit.idempotency import AlreadyDoneError
 from lancepart.commit.leaf_changes import LeafChanges
 from lancepart.commit.reads import refuse_changed
 from lancepart.commit.result import CommitResult
+from lancepart.errors import CommitConflictError, InvalidTableStateError
 from lancepart.format.names import FENCE
 from lancepart.layout import create
 from lancepart.layout.capabilities import Publishing
 from lancepart.layout.layouts import as_leaves
 from lancepart.layout.leaves import Leaf
+from lancepart.storage import history
 from lancepart.storage.manifest_rows import Change
 from lancepart.storage.snapshot import Snapshot
-from lancepart.storage.translate import UnreadableError, storage_errors
+from lancepart.storage.translate import MissingError, UnreadableError, storage_errors
 
 if TYPE_CHECKING:
     from lancepart.commit.transaction import Transaction
@@ -45,6 +48,7 @@ class StrongPublisher:
     transaction: Transaction
     changed: list[LeafChanges]
     fence: str | None = None
+    planned_on: int = 0
 
     def publish(self) -> CommitResult | None:
         """The new snapshot's version; that of an earlier commit, if one had the same idempotency key."""
@@ -52,12 +56,40 @@ class StrongPublisher:
         if not self.changed and transaction.once is None:
             return CommitResult(transaction.snapshot.version)
         if transaction.fenced:
-            self.fence = manifest_changes.fence_value(transaction.snapshot, transaction.metadata)
+            self.fence = self._first_fence()
         try:
             version = transaction.manifest.commit(self._plan, start=self._start)[1]
-            return CommitResult.of(version, self.changed, transaction.updated)
         except AlreadyDoneError as done:
             return CommitResult(done.version)
+        changed = self.changed
+        version = self._uncover(version) if transaction.metadata.foreign else version
+        return CommitResult.of(version, changed, transaction.updated)
+
+    def _first_fence(self) -> str | None:
+        """Who had written the fence last when the transaction began."""
+        own = self.transaction
+        try:
+            return manifest_changes.fence_value(own.snapshot, own.metadata)
+        except MissingError:
+            raise CollectedError(
+                f"the snapshot {own.snapshot.version} at which the transaction began has expired; nothing was changed, "
+                "so begin it again"
+            ) from None
+
+    def _uncover(self, version: int) -> int:
+        """Publish leaves again that a client which leaves numbers out covered with a version of its own."""
+        own, works = self.transaction, {work.object_id: work for work in self.changed}
+        while hidden := covered(own.manifest, works, own.id, after=self.planned_on, until=version):
+            own.once, own.needs, own.fenced, own.reads = None, None, False, []
+            self.changed = [works[name] for name in sorted(hidden)]
+            try:
+                version = own.manifest.commit(self._plan)[1]
+            except CommitConflictError as error:
+                raise InvalidTableStateError(
+                    f"snapshot {version} has this commit, but another client covered {', '.join(sorted(hidden))} with "
+                    f"a version whose number is not the next one, and both can't be: {error}"
+                ) from None
+        return version
 
     @property
     def _start(self) -> Snapshot | None:
@@ -73,6 +105,7 @@ class StrongPublisher:
         own = self.transaction
         if own.once is not None and own.once.is_done(snapshot):
             raise AlreadyDoneError(snapshot.version)
+        self.planned_on = snapshot.version
         self._refuse_stale(snapshot)
         current = self._current(snapshot)
         for work in self.changed:
@@ -100,7 +133,7 @@ class StrongPublisher:
         if stale is not None:
             raise StaleReadError(stale)
         if own.needs is not None:
-            manifest_changes.refuse_expired(own.manifest, snapshot, own.metadata, own.needs)
+            history.refuse_expired(own.manifest, snapshot, own.needs)
         if snapshot.version != own.snapshot.version:
             refuse_changed(own.reads, own.metadata, snapshot, now)
 

@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from lancepart.commit import lookup, manifest_changes, merging, upserts, verbs, writers
+from lancepart.commit import lookup, manifest_changes, merging, upserts, verbs
 from lancepart.commit.frame_writer import frame_writer
 from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.commit.leaf_changes import LeafChanges
@@ -19,6 +19,7 @@ from lancepart.commit.merge import Merge
 from lancepart.commit.publish import publisher_of
 from lancepart.commit.reads import Read
 from lancepart.commit.result import CommitResult
+from lancepart.commit.watch import Entry
 from lancepart.commit.write_job import APPEND, OVERWRITE, UPSERT, WHERE, WriteJob, adopt
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.format.records import Signature, Stats
@@ -76,8 +77,9 @@ class Transaction:
         self.known: list[str] = []
         self.fenced = False
         self.updated = 0
-        self.entered = False
+        self.entry: Entry | None = None
         self.closed = False
+        self.planned_on = self.snapshot.version
         self.user = manifest_changes.who()
         if self.once is not None and self.weak:
             raise UnsupportedOperationError("an idempotency key needs a table with transactions='strong'")
@@ -250,6 +252,7 @@ class Transaction:
     def work_on(self, item: Leaf) -> LeafChanges:
         """The transaction's own state of a leaf that exists."""
         if item.object_id not in self.works:
+            self._enter()
             self.works[item.object_id] = LeafChanges(
                 root=self.manifest.root,
                 metadata=self.metadata,
@@ -268,9 +271,7 @@ class Transaction:
 
     def work_for(self, parts: Sequence[lookup.Partition]) -> list[LeafChanges]:
         """The transaction's own state of the partitions of some rows, those that do not exist among them."""
-        if not self.weak and not self.entered and writers.is_long(self.began):
-            writers.enter(self.manifest, self.signature, self.first_snapshot, self.began)
-            self.entered = True
+        self._enter()
         known = lookup.existing(self.snapshot, self.metadata, [(self.spec, part.key, part.values) for part in parts])
         fresh = [part for part in parts if (self.spec.id, part.key) not in known]
         names = lookup.identifiers(self.manifest, self.snapshot, self.metadata, fresh) if fresh else {}
@@ -286,6 +287,19 @@ class Transaction:
                 self.works[identifier] = self._new_work(identifier, part)
             works.append(self.works[identifier])
         return works
+
+    def _enter(self) -> None:
+        """From the first leaf that it works on, let collectors know of the transaction once it has taken long."""
+        if self.entry is None and not self.weak:
+            self.entry = Entry(self.manifest.root, self.signature, since=self.first_snapshot, began=self.began)
+        if self.entry is not None:
+            self.entry.keep()
+
+    def abandon(self) -> None:
+        """End the transaction, whether or not it was committed."""
+        self.closed = True
+        if self.entry is not None:
+            self.entry.end()
 
     def _new_work(self, identifier: str, part: lookup.Partition) -> LeafChanges:
         return LeafChanges(
@@ -306,8 +320,11 @@ class Transaction:
         """Publish all changes at once; the new snapshot's version and what was done, ``None`` in weak mode."""
         self._check_open()
         self.closed = True
-        changed = [work for work in self.works.values() if work.is_changed]
-        return publisher_of(self, changed).publish()
+        try:
+            changed = [work for work in self.works.values() if work.is_changed]
+            return publisher_of(self, changed).publish()
+        finally:
+            self.abandon()
 
     @property
     def first_snapshot(self) -> int:
@@ -332,4 +349,4 @@ class Transaction:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if kind is None and not self.closed:
             self.commit()
-        self.closed = True
+        self.abandon()

@@ -25,6 +25,7 @@ from lancepart.model.aliases import RowSource
 from lancepart.model.filtering import matching_rows
 from lancepart.model.parse import parse
 from lancepart.model.predicate import Predicate
+from lancepart.model.sql_text import depth, tokens
 from lancepart.model.suggest import near
 from lancepart.read import leaf as reading
 from lancepart.read.key_lookup import narrowed
@@ -34,6 +35,8 @@ from lancepart.write.route import PartitionRows, in_partitions, route
 
 if TYPE_CHECKING:
     from lancepart.commit.transaction import Transaction
+
+_MOST_NESTED, _MOST_OPERATORS = 20, 500
 
 
 def append(transaction: Transaction, data: RowSource) -> int:
@@ -171,6 +174,17 @@ def check_values(values: Mapping[str, str], schema: pa.Schema) -> None:
     for name, value in values.items():
         if not isinstance(value, str) or not value.strip():
             raise InvalidInputError(f"column {name!r} is to be set to {value!r}: give SQL as text, such as 'n + 1'")
+        _refuse_deep(name, value)
+
+
+def _refuse_deep(name: str, value: str) -> None:
+    """Refuse an expression that DataFusion would overflow the stack with, or parse for hours."""
+    found = depth(tokens(value))
+    if found.nested > _MOST_NESTED or found.chain > _MOST_OPERATORS:
+        raise InvalidInputError(
+            f"column {name!r} is to be set to an expression with {found.nested} levels and {found.chain} operators in "
+            f"a row: {_MOST_NESTED} and {_MOST_OPERATORS} are the most"
+        )
 
 
 def set_columns(rows: pa.Table, values: Mapping[str, str], schema: pa.Schema) -> pa.Table:

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from lancepart.format.names import ONCE
-from lancepart.format.records import KeyRecord, Signature
-from lancepart.format.rows import now, read_rows
+from lancepart.format.records import KeyRecord, Signature, number_of
+from lancepart.format.rows import dump_metadata, now, read_rows
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.manifest_rows import Change
+from lancepart.storage.manifest_rows import Change, Update
 from lancepart.storage.snapshot import Snapshot
 
 LONG_SECONDS = 600.0
+RENEWED_SECONDS = 6 * 3600.0
 PROTECTED = timedelta(days=1)
 
 _WRITER = f"{ONCE}$writer"
@@ -49,23 +50,33 @@ def is_long(began: float) -> bool:
 
 
 def enter(manifest: Manifest, signature: Signature, since: int, began: float) -> None:
-    """Enter a long write, unless another of its tasks did."""
+    """Enter a long write, or renew its entry, unless it or another of its tasks did so lately."""
     identifier = _identifier(signature.transaction)
 
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
-        if snapshot.row(identifier) is not None:
+        age, known = time.time() - began, snapshot.row(identifier)
+        if known is not None and age - number_of(known, _AGE) < RENEWED_SECONDS:
             return Change(), None
+        said = {_AGE: age, _VERSION: snapshot.version}
+        if known is not None:
+            metadata = dump_metadata({**(known.metadata or {}), **said})
+            return Change(updates=(Update(object_id=identifier, values={"metadata": metadata}),)), None
         record = KeyRecord(
             object_id=identifier,
             key=signature.transaction,
             sequence=since,
             signature=Signature(transaction=signature.transaction, operation="begin", by=signature.by),
-            others={_AGE: time.time() - began, _VERSION: snapshot.version},
+            others=said,
             created_at=now(),
         )
         return Change(inserts=(record.to_row(),)), None
 
     manifest.transact(plan)
+
+
+def leave(manifest: Manifest, transaction: str) -> None:
+    """Take the entry of a write away that will not commit."""
+    manifest.transact(lambda snapshot, retry: (leaving(snapshot, transaction), None))
 
 
 def leaving(snapshot: Snapshot, transaction: str) -> Change:
@@ -82,8 +93,8 @@ def entered(snapshot: Snapshot) -> list[Writer]:
         Writer(
             object_id=row.object_id,
             since=KeyRecord.from_row(row).sequence,
-            entered=int((row.metadata or {}).get(_VERSION, 0)),
-            age=timedelta(seconds=float((row.metadata or {}).get(_AGE, 0))),
+            entered=int(number_of(row, _VERSION)),
+            age=timedelta(seconds=number_of(row, _AGE)),
         )
         for row in rows
     ]

@@ -58,6 +58,15 @@ def partition_column(field_id: str) -> str:
     return f"{PARTITION_PREFIX}{field_id}"
 
 
+def fence_id(first_spec: int) -> str:
+    """The row of the first spec's namespace: commits meet there that depend on what does not exist yet.
+
+    >>> fence_id(1)
+    'v1'
+    """
+    return f"v{first_spec}"
+
+
 def version_id(leaf: str, number: int) -> str:
     """The id of the row that records a leaf's version.
 

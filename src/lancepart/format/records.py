@@ -13,6 +13,7 @@ from datetime import datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancepart.errors import InvalidTableStateError
 from lancepart.format.names import OWN, READ_VERSION, TABLE, TABLE_VERSION, split_version_id, version_id
 from lancepart.format.rows import Row, dump_metadata
 from lancepart.model.aliases import JsonMapping, JsonObject, Value
@@ -243,6 +244,14 @@ def told_rows(texts: pa.Array, versions: pa.Array) -> pa.Array | None:
     measured = pc.cast(pc.struct_field(found, "version"), pa.uint64())
     same = pc.equal(measured, pc.cast(versions, pa.uint64()))
     return counted if not len(texts) or pc.all(pc.fill_null(same, fill_value=False)).as_py() else None
+
+
+def number_of(row: Row, key: str) -> float:
+    """A number of ours in the metadata of a row, 0 if it has none; what else stands there is refused by name."""
+    value: Value = (row.metadata or {}).get(key, 0)
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1 << 63:
+        return value
+    raise InvalidTableStateError(f"row {row.object_id!r} of __manifest: {key!r} is {value!r}, which is no number")
 
 
 def _own(metadata: JsonMapping, group: tuple[str, ...]) -> JsonMapping:

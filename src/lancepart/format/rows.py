@@ -101,7 +101,7 @@ def parse_metadata(object_id: str, text: str | None) -> JsonObject | None:
         return None
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise InvalidTableStateError(f"the metadata of {object_id!r} in __manifest is not a JSON object: {text[:80]!r}")

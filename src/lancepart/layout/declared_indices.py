@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lancepart.errors import InvalidInputError
+from lancepart.errors import InvalidInputError, InvalidTableStateError
 from lancepart.format.names import INDICES
 from lancepart.model.aliases import JsonMapping, JsonObject
+from lancepart.storage.root import check_location
 from lancepart.storage.snapshot import Snapshot
 
 TEXT_KIND = "INVERTED"
@@ -15,6 +17,20 @@ LEAF, TABLE, BOTH, AUTO = "leaf", "table", "both", "auto"
 """Where an index is: in every leaf, over the whole table, or both; or wherever it serves."""
 
 _ALIASES = {"FTS": TEXT_KIND}
+_OUTSIDE = frozenset(
+    {
+        "accelerator",
+        "column",
+        "fragment_ids",
+        "index_type",
+        "index_uuid",
+        "name",
+        "rabitq_model",
+        "replace",
+        "storage_options",
+        "train",
+    }
+)
 
 
 def kind_of(name: object) -> str:
@@ -64,8 +80,39 @@ def declared(snapshot: Snapshot) -> tuple[Index, ...]:
 
 
 def _read(snapshot: Snapshot) -> tuple[Index, ...]:
-    written = json.loads(snapshot.properties.get(INDICES, "[]"))
-    return tuple(
-        Index(**{**each, "kind": kind_of(each["kind"]), "segments": tuple(each.get("segments", ()))})
-        for each in written
-    )
+    """What a table says of the indices that it is to have, each part checked: anybody may have written it."""
+    spelled = snapshot.properties.get(INDICES, "[]")
+    try:
+        return tuple(_entry(**each) for each in json.loads(spelled))
+    except (ValueError, TypeError, AttributeError, RecursionError, InvalidInputError) as error:
+        raise InvalidTableStateError(f"property {INDICES!r} is not understood: {error}") from None
+
+
+def _entry(
+    *,
+    name: str,
+    column: int,
+    kind: str,
+    params: JsonMapping | None = None,
+    scope: str = LEAF,
+    where: str | None = None,
+    segments: Sequence[str] = (),
+) -> Index:
+    given = params or {}
+    texts = [name, scope, *([] if where is None else [where])]
+    plain = all(isinstance(text, str) for text in texts) and type(column) is int and isinstance(given, dict)
+    if not plain or not isinstance(segments, list | tuple):
+        raise InvalidInputError(f"index {name!r} has a name, the id of a column, a kind and parameters")
+    check_params(given)
+    places = tuple(check_location(place) for place in segments)
+    return Index(name=name, column=column, kind=kind_of(kind), params=given, scope=scope, where=where, segments=places)
+
+
+def check_params(params: JsonMapping) -> None:
+    """Refuse parameters that lead out of the table, or decide where an index is written: they are kept in the table.
+
+    >>> check_params({"num_partitions": 4, "metric": "cosine"})
+    """
+    found = [name for name in params if name in _OUTSIDE or name.endswith(("_file", "_path", "_dataset", "_buffers"))]
+    if found:
+        raise InvalidInputError(f"parameter {found[0]!r} of an index leads out of the table: leave it out")

@@ -74,7 +74,23 @@ def _queried(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whol
     ids = found.column("object_id")
     mine = pc.and_(pc.starts_with(ids, f"v{spec.id}$"), pc.ends_with(ids, f"${DATASET}"))
     depth = pc.equal(pc.count_substring(ids, "$"), len(spec.fields) + 1)
-    return found.filter(pc.and_(mine, depth))
+    leaves = found.filter(pc.and_(mine, depth))
+    _refuse_doubled(leaves, "object_id")
+    if READ_BRANCH.name not in known:
+        _refuse_doubled(leaves, "location")
+    return leaves
+
+
+def _refuse_doubled(rows: pa.Table, column: str) -> None:
+    """Refuse a manifest with two rows for one leaf, whose rows would be read twice."""
+    values = rows.column(column)
+    if len(pc.unique(values)) < rows.num_rows - max(0, values.null_count - 1):
+        counted = pc.value_counts(values.combine_chunks())
+        doubled = counted.filter(pc.greater(counted.field("counts"), 1)).field("values")
+        raise InvalidTableStateError(
+            f"__manifest has more than one leaf with the {column} {doubled.drop_null()[0].as_py()!r}: delete all but "
+            "one of their rows by hand"
+        )
 
 
 def _is_asked_often(snapshot: Snapshot, spec: PartitionSpec) -> bool:
@@ -127,7 +143,7 @@ def _details(rows: pa.Table) -> list[JsonMapping]:
     texts = rows.column("metadata").to_pylist()
     try:
         found: list[JsonMapping] = json.loads(f"[{','.join(text or '{}' for text in texts)}]")
-    except ValueError:
+    except (ValueError, RecursionError):
         found = []
     if len(found) == len(texts) and all(isinstance(entry, dict) for entry in found):
         return found

@@ -179,7 +179,7 @@ def _refuse_newer(properties: Mapping[str, str]) -> None:
     try:
         given = json.loads(spelled)
         version, features = int(given["version"]), set(given.get("features", ()))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InvalidTableStateError(f"{FORMAT} is not understood: {spelled!r}") from None
     unknown = sorted(features - FEATURES)
     if version > FORMAT_VERSION or unknown:
@@ -258,7 +258,7 @@ def _past(properties: Mapping[str, str]) -> tuple[tuple[int, tuple[str, ...]], .
     spelled = properties.get(PAST_NAMES, "{}")
     try:
         return tuple((int(number), tuple(map(str, names))) for number, names in json.loads(spelled).items())
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, RecursionError):
         raise InvalidTableStateError(f"property {PAST_NAMES!r} is not understood: {spelled!r}") from None
 
 

@@ -88,4 +88,4 @@ def past_version(manifest: TableManifest, version: int | str | datetime | None) 
 
 def pinned_version(manifest: TableManifest, version: int) -> int | None:
     """The version that a plan was made at; ``None`` for a table without snapshots, which is read as it is now."""
-    return None if isinstance(manifest, TreeManifest) else history.resolve(catalog_of(manifest), version)
+    return None if isinstance(manifest, TreeManifest) else history.at(catalog_of(manifest), version).version

@@ -29,6 +29,7 @@ from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import storage_errors
 
 SAFE_AGE = timedelta(hours=1)
+CONFLICTS_AGE = timedelta(days=1)
 
 _TRIES = 4
 
@@ -53,7 +54,8 @@ def expire(
 ) -> MaintenanceResult:
     """Forget old snapshots, and remove the versions and files of leaves that no kept one needs.
 
-    Snapshots younger than ``safe_age`` stay whatever is asked: writers that began then still find conflicts by them.
+    Snapshots younger than ``safe_age`` stay whatever is asked. Their versions of the manifest stay for a day in any
+    case, without their files: a writer that was held up still finds by them what it conflicts with.
     """
     moment(older_than)
 
@@ -61,32 +63,37 @@ def expire(
         _strong(manifest)
         now = _clock(manifest)
         cutoff = min(moment(older_than, now), now - safe_age)
-        return _expire(manifest, _bounds(manifest, now, cutoff), executor=executor, progress=progress)
+        bounds = _bounds(manifest, now, cutoff)
+        return _expire(manifest, bounds, min(cutoff, now - CONFLICTS_AGE), executor=executor, progress=progress)
 
     return _beside_others(run)
 
 
-def _expire(manifest: Manifest, bounds: Bounds, *, executor: Executor, progress: bool) -> MaintenanceResult:
+def _expire(
+    manifest: Manifest, bounds: Bounds, forgotten: datetime, *, executor: Executor, progress: bool
+) -> MaintenanceResult:
     metadata, cutoff = _strong(manifest), bounds.cutoff
-    oldest = _oldest_kept(manifest, bounds.latest, cutoff, manifest_changes.oldest(manifest.snapshot(), metadata))
+    oldest = _oldest_kept(manifest, bounds.latest, cutoff, history.oldest(manifest.snapshot()))
+    named = set(history.tags(manifest).values())
+    expired = [number for number in history.versions(manifest) if number < oldest and number not in named]
     dropped = _drop_rows(manifest, oldest, metadata, bounds.given_up)
     run = Collecting(
         manifest=manifest, metadata=metadata, oldest=oldest, cutoff=cutoff, executor=executor, progress=progress
     )
     found = run.protect(run.look())
-    doomed = _clean(manifest, oldest)
-    return run.remove(found, MaintenanceResult(action="expire", changed=doomed + dropped))
+    _clean(manifest, oldest, forgotten)
+    return run.remove(found, MaintenanceResult(action="expire", changed=len(expired) + dropped))
 
 
-def _clean(manifest: Manifest, oldest: int) -> int:
-    """Remove the versions of the manifest before one, but for those that tags name; how many."""
+def _clean(manifest: Manifest, oldest: int, before: datetime) -> None:
+    """Remove the versions of the manifest that expired and are older than a moment, but for those that tags name."""
     named = set(history.tags(manifest).values())
-    doomed = [number for number in history.versions(manifest) if number < oldest and number not in named]
+    stored = history.stored(manifest)
+    doomed = [number for number, taken in stored if number < oldest and taken < before and number not in named]
     handle = manifest.snapshot().handle
     if doomed and handle is not None:
         with storage_errors("clean __manifest", manifest.root):
             handle.cleanup_old_versions(versions=doomed)
-    return len(doomed)
 
 
 def remove_orphans(
@@ -114,7 +121,7 @@ def _remove_orphans(
     manifest: Manifest, cutoff: datetime, *, dry_run: bool, executor: Executor, progress: bool
 ) -> MaintenanceResult:
     metadata = _strong(manifest)
-    marked = manifest_changes.oldest(manifest.snapshot(), metadata)
+    marked = history.oldest(manifest.snapshot())
     oldest = next(number for number in history.versions(manifest) if number >= marked)
     run = Collecting(
         manifest=manifest, metadata=metadata, oldest=oldest, cutoff=cutoff, executor=executor, progress=progress
@@ -194,7 +201,7 @@ def _drop_rows(manifest: Manifest, oldest: int, metadata: TableMetadata, given_u
         old = [*_old_versions(snapshot, then, now), *empty]
         floored = snapshot.rows([manifest_changes.fence_id(metadata), *empty]) if empty else {}
         mark = highest(row.metadata for row in floored.values())
-        if first < oldest and manifest_changes.oldest(snapshot, metadata) < oldest:
+        if first < oldest and history.oldest(snapshot) < oldest:
             mark = {**mark, OLDEST: oldest}
         change = Change(deletes=(*old, *snapshot.rows(given_up)))
         return (manifest_changes.with_mark(change, snapshot, metadata, mark) if mark else change), len(old)

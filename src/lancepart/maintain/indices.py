@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lancepart.errors import ConcurrentModificationError, InvalidInputError
 from lancepart.format.names import INDICES
-from lancepart.layout.declared_indices import Index, declared
+from lancepart.layout.declared_indices import Index, check_params, declared
 from lancepart.model.aliases import JsonMapping
 from lancepart.model.values import logical_type
 from lancepart.storage.manifest import Manifest
@@ -98,6 +98,7 @@ def check(index: Index, data_type: pa.DataType) -> None:
     fitting = next(test for kinds, _, test in _KINDS if index.kind in kinds)
     if not fitting(data_type):
         raise InvalidInputError(f"{index.kind} is an index on {wanted[index.kind]}, and not on {data_type}")
+    check_params(index.params)
     try:
         json.dumps(dict(index.params))
     except TypeError:

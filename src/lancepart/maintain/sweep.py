@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lancepart.errors import LanceNamespaceError
+from lancepart.errors import InvalidInputError, LanceNamespaceError
 from lancepart.storage import leaf_files
 from lancepart.storage.files import FileInfo, Files
 from lancepart.storage.leaf_files import Kind, LeafFile
@@ -84,7 +84,11 @@ class Removed:
 
 def look(task: Looking) -> Found:
     """Find the garbage of a directory; one whose kept versions can't all be opened has none."""
-    seen = [(info, leaf_files.parse(info.path[len(task.top) + 1 :])) for info in Files(task.root).walk(task.top)]
+    try:
+        task.root.uri_of(task.top)
+        seen = [(info, leaf_files.parse(info.path[len(task.top) + 1 :])) for info in Files(task.root).walk(task.top)]
+    except InvalidInputError as error:
+        return Found(top=task.top, broken=str(error))
     unknown = tuple(info.path for info, file in seen if file is None)
     known = [(info, file) for info, file in seen if file is not None]
     if not task.members:

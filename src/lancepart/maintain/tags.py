@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from lancepart.commit import manifest_changes
 from lancepart.errors import InvalidInputError, TableVersionNotFoundError
 from lancepart.format.names import OWN
-from lancepart.layout import create
 from lancepart.layout.layouts import refuse_past
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
@@ -17,7 +15,7 @@ def hold(manifest: Manifest, name: str, version: int) -> None:
     history.create_tag(manifest, name, version)
     snapshot = manifest.snapshot()
     protected = others & _names_of(manifest, version)
-    if not protected and version < manifest_changes.oldest(snapshot, create.load(manifest, snapshot)):
+    if not protected and version < history.oldest(snapshot):
         history.delete_tag(manifest, name)
         raise TableVersionNotFoundError(f"snapshot {version} is expiring")
 

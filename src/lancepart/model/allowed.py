@@ -12,6 +12,7 @@ from lancepart.model.functions import FUNCTIONS
 
 MOST_TOKENS = 250
 MOST_CHARACTERS = 10_000
+MOST_NESTED = 10
 MOST_PADDED = 100
 PAGE = "«Functions of partition expressions» in docs/partitioned-table.md"
 

@@ -57,7 +57,7 @@ def parse_schema(text: str) -> pa.Schema:
         if any("type" in field["type"] for field in fields):
             return schema_from_json(given)
         schema = pa.schema([_read_field(field) for field in fields], metadata=_read_pairs(given.get("metadata")))
-    except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
         raise InvalidInputError(f"not a schema in Arrow's JSON: {error!r}") from error
     check_column_names(schema)
     return schema

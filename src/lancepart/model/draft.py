@@ -44,7 +44,7 @@ def spec_from_array(number: int, text: str) -> PartitionSpec:
     """
     try:
         given = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"a partition spec is not valid JSON: {error}") from error
     for item in given:
         if not isinstance(item, dict) or not isinstance(item.get("expression"), str) or item.get("transform"):

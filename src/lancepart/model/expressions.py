@@ -14,9 +14,18 @@ import pyarrow as pa
 from datafusion import Expr, SessionConfig, SessionContext
 
 from lancepart.errors import InvalidInputError, UnsupportedOperationError, reraise_interrupt
-from lancepart.model.allowed import ALLOWED, MOST_CHARACTERS, MOST_PADDED, MOST_TOKENS, OPERATORS, PADDING, PAGE
+from lancepart.model.allowed import (
+    ALLOWED,
+    MOST_CHARACTERS,
+    MOST_NESTED,
+    MOST_PADDED,
+    MOST_TOKENS,
+    OPERATORS,
+    PADDING,
+    PAGE,
+)
 from lancepart.model.functions import FUNCTIONS, bind_functions, expression_type, register_functions
-from lancepart.model.sql_text import Token, tokens
+from lancepart.model.sql_text import Token, depth, tokens
 from lancepart.model.type_names import kind_of
 from lancepart.model.values import canonical, decoded, logical_type
 
@@ -43,6 +52,13 @@ _INTEGERS = [0, 1, 5, 34, 100, 127, -1, -7]
 _FLOATS = [0.0, 0.5, -1.25, float(np.float32(0.1)), 1e6]
 
 
+def too_much(sql: str, found: Sequence[Token]) -> str | None:
+    """What of an expression is more than it is safe to parse: a parser's time may double with each level."""
+    if len(found) > MOST_TOKENS or len(sql) > MOST_CHARACTERS:
+        return f"more than {MOST_TOKENS} words or {MOST_CHARACTERS} characters"
+    return f"more than {MOST_NESTED} levels" if depth(found).nested > MOST_NESTED else None
+
+
 @dataclass(frozen=True, slots=True)
 class Expression:
     """A deterministic, stateless SQL expression over ``col0`` … ``col<arity - 1>``.
@@ -62,8 +78,9 @@ class Expression:
             raise InvalidInputError(f"expression {self.sql!r} needs at least one source column")
         found = tokens(self.sql)
         self._check_words(found)
-        if len(found) > MOST_TOKENS or len(self.sql) > MOST_CHARACTERS:
-            object.__setattr__(self, "unlisted", f"more than {MOST_TOKENS} words or {MOST_CHARACTERS} characters")
+        excess = too_much(self.sql, found)
+        if excess is not None:
+            object.__setattr__(self, "unlisted", excess)
             return
         try:
             nodes = list(_walk(_parsed(self.sql, self.arity)))

@@ -17,7 +17,7 @@ from lancepart.model.filter_text import Atom, Chain, Negation, Node, TooDeepErro
 from lancepart.model.filtering import session_config
 from lancepart.model.parse_tree import from_plan
 from lancepart.model.predicate import Predicate, all_of, any_of, nesting_of, none_of
-from lancepart.model.sql_text import Token, tokens
+from lancepart.model.sql_text import Token, depth, tokens
 from lancepart.model.suggest import near
 from lancepart.model.terms import FUNCTION_NAMES, bind_terms
 
@@ -59,6 +59,8 @@ class _Reader:
 
     def whole(self) -> Predicate:
         """The filter as a tree."""
+        if nesting_of(self._sql) > _SHALLOW:
+            _refuse_tried(self._sql)
         decimals = decimal_names(self._schema)
         if not decimals and _is_plain(self._sql):
             return self._read(self._sql)
@@ -108,6 +110,13 @@ class _Reader:
         if "<subquery>" in plan.logical_plan().display_indent():
             raise InvalidInputError("subqueries are not supported")
         return from_plan(plan.optimized_logical_plan(), self._schema)
+
+
+def _refuse_tried(sql: str) -> None:
+    """Refuse what DataFusion's parser would read again and again."""
+    found = tokens(sql)
+    if any(depth(found[atom.first : atom.last]).tried > _SHALLOW for atom in _atoms(filter_text.tree(found))):
+        raise TooDeepError(f"casts, NOTs or CASEs in it are nested more than {_SHALLOW} levels deep")
 
 
 def _atoms(node: Node) -> Iterator[Atom]:

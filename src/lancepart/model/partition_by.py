@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
-from lancepart.model.expressions import Expression, referenced_columns
+from lancepart.model.allowed import PAGE
+from lancepart.model.expressions import Expression, referenced_columns, too_much
 from lancepart.model.schema import field_id, source_by_id
 from lancepart.model.spec import PartitionField, unused_id
 from lancepart.model.sql_text import Token, arguments, closing, tokens
@@ -198,6 +199,9 @@ def _expression_field(sql: str, alias: str | None, schema: pa.Schema, taken: set
 
 def _over_placeholders(sql: str, schema: pa.Schema) -> tuple[Expression, list[str], pa.DataType]:
     """Put ``col0`` … in the place of column names; where a bare word only looks like one, quoted names alone count."""
+    excess = too_much(sql, tokens(sql))
+    if excess is not None:
+        raise InvalidInputError(f"partition_by: an expression has {excess}, which is more than it may: see {PAGE}")
     named = referenced_columns(sql, schema.names)
     attempts = [(set(schema.names) if named is None else named, {"word", "quoted"}), (set(schema.names), {"quoted"})]
     failure: InvalidInputError | None = None

@@ -95,13 +95,18 @@ def check_column_names(schema: pa.Schema) -> None:
 
 
 def refuse_empty_names(schema: pa.Schema) -> None:
-    """Refuse a new column, or a field of a struct, that has an empty name: no filter could name it."""
+    """Refuse a new column, or a field of a struct, that no filter could name: an empty name, or one with a NUL."""
     for name in schema.names:
-        if not name:
-            raise TableSchemaValidationError("a column has an empty name: give it one")
+        if not name or "\0" in name:
+            raise TableSchemaValidationError(f"a column has {_unusable(name)}: give it another")
     for path, field in _walk(schema):
-        if pa.types.is_struct(field.type) and any(not child.name for child in field.type):
-            raise TableSchemaValidationError(f"a field of column {path!r} has an empty name: give it one")
+        for child in field.type if pa.types.is_struct(field.type) else ():
+            if not child.name or "\0" in child.name:
+                raise TableSchemaValidationError(f"a field of column {path!r} has {_unusable(child.name)}")
+
+
+def _unusable(name: str) -> str:
+    return "an empty name" if not name else f"the name {name!r}, which has a NUL in it"
 
 
 def field_id(field: pa.Field) -> int | None:
@@ -313,6 +318,6 @@ def _model(kind: type[_Model], spelled: _Model | JsonMapping | str, what: str) -
     try:
         model = kind.from_dict(json.loads(spelled) if isinstance(spelled, str) else dict(spelled))
         assert isinstance(model, kind)
-    except (ValueError, TypeError, AttributeError, KeyError, AssertionError) as error:
+    except (ValueError, TypeError, AttributeError, KeyError, AssertionError, RecursionError) as error:
         raise InvalidInputError(f"not a valid {what}: {error}") from error
     return model

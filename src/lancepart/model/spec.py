@@ -204,7 +204,7 @@ class PartitionSpec:
         if isinstance(spelled, str):
             try:
                 spelled = json.loads(spelled)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise InvalidInputError(f"a partition spec is not valid JSON: {error}") from error
         given = spelled.to_dict() if isinstance(spelled, PartitionSpecModel) else spelled
         if not isinstance(given, Mapping) or not isinstance(given.get("fields"), list):

@@ -20,6 +20,13 @@ _TOKEN = re.compile(
 )
 
 
+_OPENS, _CLOSES = frozenset("([{"), frozenset(")]}")
+_PARTS = frozenset({"when", "then", "else", "end", "case"})
+_TRIED = frozenset(
+    {"case", "cast", "convert", "exists", "interval", "not", "position", "safe_cast", "try_cast", "when"}
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
     """One token and where it stands; ``name`` is what an identifier means."""
@@ -79,3 +86,44 @@ def arguments(found: Sequence[Token], opening: int, end: int) -> Iterator[tuple[
                 raise InvalidInputError("an argument is missing between two commas or parentheses")
             start = position + 1
         depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(text, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Depth:
+    """How hard SQL is on a parser that recurses.
+
+    ``nested`` counts brackets and CASEs inside each other, ``tried`` those of them that DataFusion's parser reads in
+    two ways, so that its time doubles with each; ``chain`` is the longest row of operators, each a level of its tree.
+    """
+
+    nested: int
+    tried: int
+    chain: int
+
+
+def depth(found: Sequence[Token]) -> Depth:
+    """How deep SQL goes, found without recursion.
+
+    >>> depth(tokens("CASE WHEN NOT (a + b > 1) THEN f(CAST (a AS int)) END"))
+    Depth(nested=3, tried=2, chain=2)
+    """
+    stack: list[bool] = []
+    chains = [0]
+    nested = tried = chain = trying = 0
+    for at, token in enumerate(found):
+        word = token.text.lower() if token.kind == "word" else token.text
+        if word in _OPENS or word == "case":
+            before = found[at - 1] if at else None
+            stack.append(word == "case" or (before is not None and before.kind == "word" and before.name in _TRIED))
+            chains.append(0)
+            trying += stack[-1]
+            nested, tried = max(nested, len(stack)), max(tried, trying)
+        elif (word in _CLOSES or word == "end") and stack:
+            trying -= stack.pop()
+            chains.pop()
+        elif word == "," or word in _PARTS:
+            chains[-1] = 0
+        elif token.kind == "symbol" or word in ("and", "or", "not", "is", "like"):
+            chains[-1] += 1
+            chain = max(chain, chains[-1])
+    return Depth(nested=nested, tried=tried, chain=chain)

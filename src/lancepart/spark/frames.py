@@ -12,6 +12,7 @@ import pyarrow as pa
 from lancepart.commit.distributed_write import WriteJob, WriteResult
 from lancepart.layout import create
 from lancepart.plan import planner
+from lancepart.spark.results import loads
 from lancepart.spark.tasks import task_count
 from lancepart.spark.types import from_spark
 from lancepart.spark.writing import Writing, columns_of
@@ -38,7 +39,7 @@ def stage(job: WriteJob, frame: Any, schema: pa.Schema, distribution: str = AUTO
         yield reported(packed, batches)
 
     reports = _distributed(job, frame, packed, distribution).mapInArrow(run, "report binary").collect()
-    return [pickle.loads(row["report"]) for row in reports]
+    return [loads(row["report"]) for row in reports]
 
 
 def reported(packed: bytes, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:

@@ -17,6 +17,7 @@ from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create
 from lancepart.layout.metadata import STRONG
+from lancepart.spark.results import loads
 from lancepart.spark.source import QUESTION
 from lancepart.spark.writing import Options, Writing, plan
 from lancepart.storage.manifest import Manifest
@@ -43,9 +44,7 @@ class Sink:
         """
         messages = [pickle.loads(report) for report in reports]
         job: WriteJob = messages[0][0] if messages else self.writing.job
-        return published(
-            job, IdempotencyKey(key=self.key, sequence=batch), [pickle.loads(report) for _, report in messages]
-        )
+        return published(job, IdempotencyKey(key=self.key, sequence=batch), [loads(report) for _, report in messages])
 
 
 def published(job: WriteJob, once: IdempotencyKey, reports: Sequence[distributed_write.WriteResult]) -> int | None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lancepart.plan.pack import pack
+from lancepart.spark.results import dumps, loads
 from lancepart.spark.tasks import task_count
 
 Item = TypeVar("Item")
@@ -52,12 +53,12 @@ def spread(spark: SparkSession, action: Callable[[Item], Result], items: Sequenc
 
     numbers = spark.range(0, len(packed), 1, numPartitions=len(packed))
     rows = numbers.mapInArrow(run, "results binary").collect()
-    found = [pair for row in rows for pair in pickle.loads(row["results"])]
+    found = [pair for row in rows for pair in loads(row["results"])]
     return [result for _, result in sorted(found, key=lambda pair: pair[0])]
 
 
 def done(packed: bytes) -> pa.RecordBatch:
     """One task, on the executor that it was sent to."""
     action, items = pickle.loads(packed)
-    results = [(at, action(item)) for at, item in items]
-    return pa.RecordBatch.from_pydict({"results": pa.array([pickle.dumps(results)], pa.binary())})
+    results = tuple((at, action(item)) for at, item in items)
+    return pa.RecordBatch.from_pydict({"results": pa.array([dumps(results)], pa.binary())})

@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from lancepart.commit import manifest_changes
 from lancepart.errors import InvalidInputError, TableVersionNotFoundError, UnsupportedOperationError
 from lancepart.format.names import version_id
 from lancepart.format.records import VersionRecord
@@ -168,8 +167,7 @@ class Stream:
         """The snapshot that a batch begins after, if all that was committed since is still there."""
         try:
             first = history.at(self._manifest, start)
-            now = self._manifest.snapshot()
-            manifest_changes.refuse_expired(self._manifest, now, create.load(self._manifest, now), start)
+            history.refuse_expired(self._manifest, self._manifest.snapshot(), start)
         except TableVersionNotFoundError:
             raise _gone(start) from None
         return first

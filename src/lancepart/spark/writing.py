@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import pickle
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,6 +33,7 @@ from lancepart.read.leaf import ADDRESS, LEAF
 from lancepart.spark.filters import predicate_of
 from lancepart.spark.options import check as check_options
 from lancepart.spark.repartitioning import refuse_new_cycles
+from lancepart.spark.results import dumps, loads
 from lancepart.spark.source import QUESTION, location
 from lancepart.spark.types import arrow_schema, from_spark, may_be_taken
 from lancepart.storage import leaf_data
@@ -71,11 +71,11 @@ class Writing:
         if self.job.done:
             for _ in rows:
                 pass
-        return pickle.dumps(distributed_write.write(self.job, pa.RecordBatchReader.from_batches(self.schema, rows)))
+        return dumps(distributed_write.write(self.job, pa.RecordBatchReader.from_batches(self.schema, rows)))
 
     def commit(self, reports: Iterable[bytes]) -> int | None:
         """Publish what the tasks report."""
-        return distributed_write.commit(Manifest(self.job.root), self.job, map(pickle.loads, reports))
+        return distributed_write.commit(Manifest(self.job.root), self.job, map(loads, reports))
 
     def abort(self) -> None:
         """Take a table back that this write had made; files in one that was there are found by remove_orphans."""
@@ -97,7 +97,7 @@ class RowWriting:
         given = pa.RecordBatchReader.from_batches(self.schema, rows) if len(self.schema) else list(rows)
         report = distributed_write.write(self.job, given)
         row_addresses = {number: np.concatenate(found) for number, found in gone.items()}
-        return pickle.dumps(replace(report, gone=row_addresses))
+        return dumps(replace(report, gone=row_addresses))
 
     def _new(self, batches: Iterable[pa.RecordBatch], gone: dict[int, list[Any]]) -> Iterator[pa.RecordBatch]:
         """The new rows among all; the places of the others are put down by their leaf."""
@@ -113,7 +113,7 @@ class RowWriting:
 
     def commit(self, reports: Iterable[bytes]) -> int | None:
         """Publish what the tasks report."""
-        return distributed_write.commit(Manifest(self.job.root), self.job, map(pickle.loads, reports))
+        return distributed_write.commit(Manifest(self.job.root), self.job, map(loads, reports))
 
     def abort(self) -> None:
         """Do nothing: no version names what was written, and remove_orphans finds it."""

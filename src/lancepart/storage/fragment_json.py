@@ -12,6 +12,9 @@ from lancepart.storage.leaf_data import open_leaf
 from lancepart.storage.root import Root
 from lancepart.storage.translate import MissingError
 
+Fragment = FragmentMetadata
+"""What Lance says of a fragment: its files, its rows, those that are deleted."""
+
 
 def fragments_to_json(fragments: Sequence[FragmentMetadata]) -> list[str]:
     """Staged fragments as texts, to be noted down."""

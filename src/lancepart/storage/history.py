@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -9,10 +10,13 @@ import lance
 
 from lancepart.errors import (
     InvalidInputError,
+    InvalidTableStateError,
     TableTagAlreadyExistsError,
     TableTagNotFoundError,
     TableVersionNotFoundError,
 )
+from lancepart.format.names import OLDEST, SPEC_PREFIX, fence_id
+from lancepart.format.records import number_of
 from lancepart.format.rows import read_rows
 from lancepart.storage import leaf_files
 from lancepart.storage.files import Files
@@ -21,7 +25,7 @@ from lancepart.storage.manifest_rows import TABLE_VERSION, Row
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import MissingError, storage_errors
 
-DEFINED = "partition_spec_v"
+_SPEC_KEY = re.compile(rf"{SPEC_PREFIX}([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +50,9 @@ def resolve(manifest: Manifest, wanted: int | str | datetime | None) -> int | No
             raise TableTagNotFoundError(f"there is no tag {wanted!r}")
         return found
     found = _at(manifest, wanted) if isinstance(wanted, datetime) else wanted
-    if not any(key.startswith(DEFINED) for key in at(manifest, found).properties):
+    if not any(map(_SPEC_KEY.fullmatch, at(manifest, found).properties)):
         raise TableVersionNotFoundError(f"there is no snapshot {found}: the table was made after it")
+    refuse_expired(manifest, manifest.snapshot(), found)
     return found
 
 
@@ -70,9 +75,32 @@ def at(manifest: Manifest, version: int) -> Snapshot:
 
 
 def versions(manifest: Manifest) -> list[int]:
-    """The numbers of all versions that are kept."""
-    handle = manifest.snapshot().handle
-    return [] if handle is None else sorted(int(item["version"]) for item in handle.version_refs())
+    """The numbers of all snapshots that have not expired: those from the mark on, and those that tags name."""
+    snapshot = manifest.snapshot()
+    if snapshot.handle is None:
+        return []
+    first, named = oldest(snapshot), set(tags(manifest).values())
+    there = sorted(int(item["version"]) for item in snapshot.handle.version_refs())
+    return [number for number in there if number >= first or number in named]
+
+
+def oldest(snapshot: Snapshot) -> int:
+    """The snapshot before which all have expired that no tag names, as ``expire`` marks it in the fence's row.
+
+    Their versions of the manifest stay for longer than their files: by them writers find conflicts.
+    """
+    specs = [int(found[1]) for found in map(_SPEC_KEY.fullmatch, snapshot.properties) if found is not None]
+    row = snapshot.row(fence_id(min(specs))) if specs else None
+    marked = 0 if row is None else int(number_of(row, OLDEST))
+    if marked > snapshot.version:
+        raise InvalidTableStateError(f"{OLDEST} in __manifest is {marked}, and the latest snapshot {snapshot.version}")
+    return marked
+
+
+def refuse_expired(manifest: Manifest, latest: Snapshot, version: int) -> None:
+    """Refuse to depend on a snapshot whose files are gone, or are being removed."""
+    if version < oldest(latest) and version not in tags(manifest).values():
+        raise TableVersionNotFoundError(f"there is no snapshot {version}: it has expired")
 
 
 def timestamp(manifest: Manifest, version: int) -> datetime:
@@ -90,7 +118,10 @@ def _stamp(handle: lance.LanceDataset) -> datetime:
 
 
 def stored(manifest: Manifest) -> list[tuple[int, datetime]]:
-    """All versions that are kept, each with the time at which the store took it: never before that of an older one."""
+    """All versions that are there, each with the time at which the store took it: never before that of an older one.
+
+    Those that have expired are among them as long as writers may find conflicts by them.
+    """
     _, files = Files(manifest.root).children(f"{NAME}/_versions")
     found: dict[int, datetime] = {}
     for info in files:

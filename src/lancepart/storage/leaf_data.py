@@ -16,7 +16,7 @@ from lance.fragment import FragmentMetadata, LanceFragment, write_fragments
 from lance.optimize import Compaction, CompactionOptions
 from lance.schema import LanceSchema
 
-from lancepart.errors import InternalError
+from lancepart.errors import InternalError, InvalidInputError
 from lancepart.model.aliases import Value
 from lancepart.storage.alignment import aligned
 from lancepart.storage.files import Files
@@ -72,10 +72,18 @@ class Fragments:
         return Fragments(location=self.location, items=self.items + other.items)
 
 
+def _uri(root: Root, location: str) -> str:
+    """Where a leaf is; a place that its row must not name makes it one that can't be read, which can be replaced."""
+    try:
+        return root.uri_of(location)
+    except InvalidInputError as error:
+        raise UnreadableError(f"a leaf's row in __manifest names no place beneath the root: {error}") from None
+
+
 def stage(root: Root, location: str, rows: pa.Table, *, base: int | str | None) -> Fragments:
     """Write rows to a leaf's directory; ``base`` is the version whose schema they follow, ``None`` for a new leaf."""
     with storage_errors(f"write rows to {location!r}", root):
-        uri, options = root.uri_of(location), _options(root)
+        uri, options = _uri(root, location), _options(root)
         if base is None:
             items = _write_new(rows, uri, options)
         else:
@@ -99,7 +107,7 @@ def create_leaf(root: Root, location: str, schema: pa.Schema, fragments: Sequenc
     """Make version 1 of a new leaf; nothing names its directory yet, so no reader sees it."""
     operation = lance.LanceOperation.Overwrite(schema, list(fragments))
     with storage_errors(f"create the leaf at {location!r}", root):
-        done = lance.LanceDataset.commit(root.uri_of(location), operation, storage_options=_options(root))
+        done = lance.LanceDataset.commit(_uri(root, location), operation, storage_options=_options(root))
         return int(done.version)
 
 
@@ -112,7 +120,7 @@ def append(root: Root, location: str, fragments: Sequence[FragmentMetadata], *, 
 def add_columns(root: Root, location: str, fields: Sequence[pa.Field], *, base: int | None) -> int:
     """Make a version with more nullable columns, by metadata only."""
     with storage_errors(f"add columns to the leaf at {location!r}", root):
-        handle = lance.dataset(root.uri_of(location), version=base, storage_options=_options(root))
+        handle = lance.dataset(_uri(root, location), version=base, storage_options=_options(root))
         if base is None:
             handle.add_columns(list(fields))
             return int(handle.version)
@@ -124,7 +132,7 @@ def add_columns(root: Root, location: str, fields: Sequence[pa.Field], *, base: 
 def rewrite(root: Root, location: str, rows: pa.RecordBatchReader, *, base: int | None) -> tuple[int, Fragments]:
     """Make a version whose rows and schema replace those of another."""
     with storage_errors(f"rewrite the leaf at {location!r}", root):
-        uri, options = root.uri_of(location), _options(root)
+        uri, options = _uri(root, location), _options(root)
         items = write_fragments(aligned(rows), uri, schema=rows.schema, mode="overwrite", storage_options=options)
     operation = lance.LanceOperation.Overwrite(rows.schema, list(items))
     return _commit(root, location, operation, base), Fragments(location=location, items=tuple(items))
@@ -143,7 +151,7 @@ def _commit(
     Given as a number, a version of main that main has moved on from would be taken for main's latest: it is opened.
     """
     with storage_errors(f"commit to the leaf at {location!r}", root):
-        uri, options = root.uri_of(location), _options(root)
+        uri, options = _uri(root, location), _options(root)
         if base is not None:
             start = uri if base >> 63 else lance.dataset(uri, version=base, storage_options=options)
             done = lance.LanceDataset.commit(
@@ -200,9 +208,7 @@ def open_leaf(root: Root, location: str, version: int | None, *, session: Sessio
     """Open a leaf at the version that the manifest names, or its latest; a session shares caches with others."""
     try:
         with storage_errors(f"open the leaf at {location!r}", root):
-            return lance.dataset(
-                root.uri_of(location), version=version, storage_options=_options(root), session=session
-            )
+            return lance.dataset(_uri(root, location), version=version, storage_options=_options(root), session=session)
     except UnreadableError as error:
         if version is None:
             raise
@@ -261,7 +267,7 @@ def delete_rows(
 ) -> tuple[int, int]:
     """Make a version without some rows; its number, and how many fragments went with their last row."""
     with storage_errors(f"delete rows of the leaf at {location!r}", root):
-        handle = lance.dataset(root.uri_of(location), version=base, storage_options=_options(root))
+        handle = lance.dataset(_uri(root, location), version=base, storage_options=_options(root))
         updated, gone = [], []
         for number, offsets in rows.items():
             fragment = handle.get_fragment(number)
@@ -396,7 +402,7 @@ def build_index(
     An index that can't be opened is an error.
     """
     with storage_errors(f"index the leaf at {location!r}", root):
-        handle = lance.dataset(root.uri_of(location), version=base, storage_options=_options(root))
+        handle = lance.dataset(_uri(root, location), version=base, storage_options=_options(root))
         ids = [item.fragment_id for item in handle.get_fragments()] if fragments is None else sorted(fragments)
         old = [] if fragments is not None else _named(handle, name)
         built = handle.create_index_uncommitted(column, kind, name=name, replace=True, fragment_ids=ids, **params)
@@ -404,7 +410,7 @@ def build_index(
             built = handle.merge_existing_index_segments([built])
     newer = _commit(root, location, lance.LanceOperation.CreateIndex([built], old), base)
     with storage_errors(f"use the new index of the leaf at {location!r}", root):
-        lance.dataset(root.uri_of(location), version=newer, storage_options=_options(root)).stats.index_stats(name)
+        lance.dataset(_uri(root, location), version=newer, storage_options=_options(root)).stats.index_stats(name)
     return newer
 
 

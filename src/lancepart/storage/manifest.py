@@ -307,6 +307,9 @@ class Manifest:
         if handle is None:
             self._create()
             raise ConflictError("the manifest was written for the first time")
+        if handle.schema.field("object_id").nullable:
+            self._require_keys(handle)
+            raise ConflictError("the manifest's key was made one that is never null")
         key = handle.schema.field("object_id").metadata or {}
         if PRIMARY_KEY.encode() not in key and PRIMARY_KEY_POSITION.encode() not in key:
             with storage_errors("mark the key of __manifest", self.root):
@@ -317,6 +320,13 @@ class Manifest:
                 handle.add_columns([CREATED_AT])
             raise ConflictError("the manifest got its created_at column")
         return handle
+
+    def _require_keys(self, handle: lance.LanceDataset) -> None:
+        """Let the key of a manifest that another client made be never null, as Lance wants it of keys."""
+        if handle.count_rows("object_id IS NULL"):
+            raise InvalidTableStateError("__manifest has rows whose object_id is null: delete them with another client")
+        with storage_errors("require object_id in __manifest", self.root):
+            handle.alter_columns({"path": "object_id", "nullable": False})  # type: ignore[dict-item]
 
     def _create(self) -> None:
         try:

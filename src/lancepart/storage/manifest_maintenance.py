@@ -30,7 +30,7 @@ FRAGMENTS = 8
 NEWEST_LEFT_ALONE = 1
 INDEX_EVERY = 128
 CLEAN_EVERY = 512
-KEEP = timedelta(hours=2)
+KEEP = timedelta(days=1)
 
 _log = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ def clean(manifest: Manifest) -> None:
     """Remove old versions, never on a partitioned namespace, whose snapshots they are.
 
     Conflicts are found by reading the commits since a snapshot, so all that a writer may still start from is kept:
-    a publish refuses snapshots that are a few minutes old, and hours are kept here.
+    a publish refuses snapshots that are a few minutes old, and those of a day are kept here.
     """
     snapshot = manifest.snapshot()
     if snapshot.handle is None or any(key.startswith("partition_spec_v") for key in snapshot.properties):

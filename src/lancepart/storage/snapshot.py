@@ -278,7 +278,7 @@ def _check_columns(handle: lance.LanceDataset) -> None:
 def _as_list(recorded: str) -> list[Value]:
     try:
         value = json.loads(recorded)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, list):
         raise InvalidTableStateError(f"the property {REQUIRED_COLUMNS} of __manifest is not a JSON list: {recorded!r}")

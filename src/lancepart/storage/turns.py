@@ -97,5 +97,5 @@ def _asked(snapshot: Snapshot) -> tuple[str, float] | None:
     try:
         payload = json.loads(text)
         return str(payload["id"]), min(float(payload["seconds"]), LONGEST_WAIT)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -79,8 +79,11 @@ def make(root: str, columns: Sequence[Any], fields: Sequence[Any], leaves: Seque
     handle.update_metadata({"schema": json.dumps({"fields": list(columns)}), "partition_spec_v1": json.dumps(spec)})
 
 
-def publish(root: str, leaf: str, number: int, rows: pa.Table, *, pointer: bool = False) -> int:
-    """A detached version of a leaf with more rows, under a number; ``pointer`` moves the table's row alone."""
+def publish(root: str, leaf: str, number: int, rows: pa.Table, *, pointer: bool = False, keyed: bool = False) -> int:
+    """A detached version of a leaf with more rows, under a number; ``pointer`` moves the table's row alone.
+
+    A ``keyed`` merge tells Lance which keys it inserts, so that it conflicts with none that inserts others.
+    """
     manifest = lance.dataset(f"{root}/__manifest")
     (row,) = manifest.to_table(filter=f"object_id = '{leaf}'").to_pylist()
     place = f"{root}/{row['location']}"
@@ -98,5 +101,6 @@ def publish(root: str, leaf: str, number: int, rows: pa.Table, *, pointer: bool 
     else:
         record = {"object_id": f"{leaf}${number}", "object_type": "table_version", "metadata": "{}"}
         given = pa.Table.from_pylist([{**record, "read_version": newer}], schema=manifest.schema)
-        manifest.merge_insert("object_id").when_not_matched_insert_all().execute(given)
+        merge = manifest.merge_insert("object_id").when_not_matched_insert_all()
+        (merge.when_matched_update_all().use_index(False) if keyed else merge).execute(given)
     return newer

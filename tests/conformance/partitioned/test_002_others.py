@@ -11,7 +11,10 @@ import pyarrow as pa
 import pytest
 
 import lancepart as lp
+from lancepart.errors import InvalidTableStateError
+from lancepart.storage.root import Root
 from tests.conformance.partitioned.handmade import Leaf, column, make, partition_field, publish
+from tests.support.interleave import DONE, PLANNED, Stepper
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string())])
 LEAF = "v1$ax00000000000000$dataset"
@@ -55,6 +58,38 @@ def test_a_number_left_out_after_our_own_commit_hides_nothing(theirs: lp.Partiti
     theirs.append(rows(5))
     assert ids(theirs) == ids(lp.open_table(theirs.root)) == [1, 2, 3, 4, 5]
     assert sorted(theirs.changes(since).column("id").to_pylist()) == [3, 4, 5]
+
+
+@pytest.mark.parametrize("number", [3, 4, 9])
+def test_what_another_client_publishes_while_we_commit_stays_and_so_does_ours(
+    theirs: lp.PartitionedTable, number: int
+) -> None:
+    """With the next number it meets our commit; with any later one it does not, and would hide ours."""
+    theirs.append(rows(0))
+    ours = Stepper(
+        Root.parse(theirs.root),
+        lambda manifest: lp.PartitionedTable(manifest).append(pa.concat_tables([rows(3), rows(4, k="b")])),
+    )
+    ours.until(PLANNED)
+    publish(theirs.root, LEAF, number, rows(5), keyed=True)
+    ours.until(DONE)
+
+    assert ours.error is None
+    assert ids(lp.open_table(theirs.root)) == [0, 1, 2, 3, 4, 5]
+    theirs.append(rows(6))
+    assert ids(lp.open_table(theirs.root)) == [0, 1, 2, 3, 4, 5, 6]
+    assert theirs.scan().count() == 7
+
+
+def test_a_commit_that_another_clients_hides_and_that_conflicts_with_it_is_named(theirs: lp.PartitionedTable) -> None:
+    theirs.append(rows(0))
+    ours = Stepper(Root.parse(theirs.root), lambda manifest: lp.PartitionedTable(manifest).overwrite(rows(7)))
+    ours.until(PLANNED)
+    publish(theirs.root, LEAF, 9, rows(5), keyed=True)
+    ours.until(DONE)
+
+    assert isinstance(ours.error, InvalidTableStateError)
+    assert LEAF in str(ours.error)
 
 
 def test_many_leaves_are_looked_at_as_few_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

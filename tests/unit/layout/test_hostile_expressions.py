@@ -17,6 +17,11 @@ SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string())])
 HOSTILE = [
     *("repeat('x', 1000000000)", "rpad(col0, 1000000000, col0)", "col0 ~ '((a{100}){100}){100}'"),
     *("array_to_string(generate_series(1, 1000000000), col0)", "col0" + " || col0" * 20_000),
+    *(
+        "CAST (" * 40 + "col0" + ")" * 40,
+        "CAST(CASE WHEN NOT (" * 12 + "col0" + "))" * 12,
+        "NOT (" * 60 + "col0" + ")" * 60,
+    ),
 ]
 
 
@@ -34,7 +39,7 @@ def turned_hostile(root: Path, expression: str) -> None:
     manifest.set_properties({"partition_spec_v1": json.dumps(spec)})
 
 
-@pytest.mark.parametrize("expression", HOSTILE, ids=lambda text: text[:10])
+@pytest.mark.parametrize("expression", HOSTILE, ids=lambda text: text[:16])
 def test_a_hostile_table_is_read_in_full(root: Path, expression: str) -> None:
     turned_hostile(root, expression)
 

@@ -125,3 +125,12 @@ def test_and_or_not_bind_as_in_sql() -> None:
         whole = matching_rows(ROWS, parse(small, SCHEMA))
 
         assert matching_rows(ROWS, parse(long, SCHEMA)) == whole.filter(pa.array(whole["id"].is_valid()))
+
+
+@pytest.mark.parametrize("word", ["CAST", "TRY_CAST", "CASE WHEN NOT", "POSITION", "lower(CAST"])
+def test_what_a_parser_reads_again_at_each_level_is_refused(word: str) -> None:
+    """DataFusion's parser takes twice as long for each of them, so that forty take days."""
+    opened = f"{word} (" * 40 + "id"
+
+    with pytest.raises(InvalidInputError, match=r"nested more than|not closed"):
+        parse(f"{opened}{')' * opened.count('(')} = 1", SCHEMA)

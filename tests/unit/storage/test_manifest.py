@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import lance
 import pyarrow as pa
 import pytest
 
+from lancepart.errors import ConcurrentModificationError, InvalidTableStateError
 from lancepart.format.names import NAMESPACE, TABLE
-from lancepart.format.rows import Row
+from lancepart.format.rows import SCHEMA, Row
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.manifest_rows import Change, Update
@@ -123,3 +125,30 @@ def test_versions_are_resolved_by_number_tag_and_latest(manifest: Manifest) -> N
     stored = history.stored(manifest)
     assert [number for number, _ in stored] == sorted(history.versions(manifest))
     assert [moment for _, moment in stored] == sorted(moment for _, moment in stored)
+
+
+def foreign(place: Place, ids: list[str | None]) -> Manifest:
+    """A manifest that another client made, whose key may be null."""
+    schema = SCHEMA.set(0, pa.field("object_id", pa.string()))
+    rows = [{"object_id": name, "object_type": NAMESPACE} for name in ids]
+    lance.write_dataset(pa.Table.from_pylist(rows, schema=schema), f"{place.root}/__manifest")
+    return Manifest(Root.parse(place.root))
+
+
+def test_a_manifest_whose_key_is_nullable_can_be_written(local: Place) -> None:
+    manifest = foreign(local, ["a", "b"])
+
+    manifest.transact(lambda snapshot, retry: (Change(inserts=(row("c"),), deletes=("a",)), None))
+
+    assert manifest.snapshot().names("", NAMESPACE) == ["b", "c"]
+    stale = manifest.snapshot()
+    manifest.publish(stale, Change(inserts=(row("d"),)))
+    with pytest.raises(ConcurrentModificationError):
+        manifest.publish(stale, Change(inserts=(row("d"),)))
+
+
+def test_a_manifest_with_a_null_key_says_so(local: Place) -> None:
+    manifest = foreign(local, ["a", None])
+
+    with pytest.raises(InvalidTableStateError, match="object_id is null"):
+        manifest.transact(lambda snapshot, retry: (Change(inserts=(row("c"),)), None))

@@ -210,9 +210,11 @@ def test_partition_by_is_a_list(tmp_path: Path, given: Any, layout: str) -> None
     [
         pa.schema([("id", pa.int64()), ("", pa.string())]),
         pa.schema([("id", pa.int64()), ("s", pa.struct([("", pa.int8())]))]),
+        pa.schema([("id", pa.int64()), ("a\0b", pa.string())]),
+        pa.schema([("id", pa.int64()), ("s", pa.struct([("a\0b", pa.int8())]))]),
     ],
-    ids=["column", "field"],
+    ids=["column", "field", "NUL", "NUL in a field"],
 )
-def test_an_empty_name_is_refused(tmp_path: Path, schema: Any, layout: str) -> None:
-    with pytest.raises(TableSchemaValidationError, match="empty name"):
+def test_a_name_that_no_filter_could_name_is_refused(tmp_path: Path, schema: Any, layout: str) -> None:
+    with pytest.raises(TableSchemaValidationError, match=r"empty name|NUL"):
         lp.create_table(tmp_path / "t", schema, ["id"], layout=layout)

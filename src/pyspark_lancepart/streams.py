@@ -98,7 +98,9 @@ def _number(offset: Any) -> int:
         return found
     from lancepart.errors import InvalidInputError
 
-    raise InvalidInputError(f"the checkpoint has the offset {offset!r}, which is none of lancepart's: start a new one")
+    raise InvalidInputError(
+        f"the checkpoint has the offset {offset!r}, which lancepart did not write: start with a new checkpoint"
+    )
 
 
 class StreamWriter(DataSourceStreamArrowWriter):

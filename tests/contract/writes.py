@@ -114,7 +114,7 @@ class Writes(Contract):
             ([{"id": 1, "n": 1}, {"n": 2}], ["id"], "does not name 'id'"),
             (pa.table({"n": [1]}), ["id"], "does not name 'id'"),
             ([{"id": 1}, {"id": 1}], ["id"], "more than once in the data"),
-            ([{"country": "US", "n": 1}], ["country"], "stands on 2 rows of the table"),
+            ([{"country": "US", "n": 1}], ["country"], "is on 2 rows of the table"),
             ([{"country": "XX", "n": 1}], ["country"], "'id' is missing, and may not be null"),
             ([{"id": 1}], ["id", "id"], "twice"),
             ([{"id": 1}], [], "list of the columns"),

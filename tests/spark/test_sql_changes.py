@@ -42,7 +42,7 @@ def test_columns_change_by_name_and_rows_stay(sql: Sql) -> None:
     assert sql.rows("@.ns.t") == Counter([(1, "US", None, None), (5_000_000_000, "FR", 7, "new")])
     sql("ALTER TABLE @.ns.t SET TBLPROPERTIES (a = 'b')")
     assert ("a", "b") in sql("SHOW TBLPROPERTIES @.ns.t")
-    with pytest.raises(Exception, match="comes last"):
+    with pytest.raises(Exception, match="added last"):
         sql("ALTER TABLE @.ns.t ADD COLUMN first INT FIRST")
     with pytest.raises(Exception, match=r"UpdateColumnNullability"):
         sql("ALTER TABLE @.ns.t ALTER COLUMN a DROP NOT NULL")

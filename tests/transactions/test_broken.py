@@ -168,7 +168,7 @@ def test_who_changes_a_leaf_while_it_is_made_anew_is_not_lost(local: Place) -> N
     hidden.rename(path)
     opened(local).append(data([(5, "A", 5)]))
 
-    with pytest.raises(LanceNamespaceError, match="made anew"):
+    with pytest.raises(LanceNamespaceError, match="being rewritten"):
         tx.commit()
 
     assert content(table) == Counter([*ROWS, (5, "A", 5)])

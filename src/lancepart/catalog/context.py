@@ -74,7 +74,7 @@ class Catalog:
         stranger = None if snapshot.handle is not None else stranger_in_catalog(self.root)
         if stranger is not None:
             raise InvalidInputError(
-                f"{self.root.uri!r} is no place for a catalog: there is {stranger!r}, which belongs to no table of a "
+                f"{self.root.uri!r} can't hold a catalog: there is {stranger!r}, which belongs to no table of a "
                 "catalog; give a directory of its own"
             )
 

@@ -253,7 +253,7 @@ def _refuse_repeated(staged: Iterable[Staged]) -> None:
     for item in staged:
         if item.row_id in seen:
             raise InvalidInputError(
-                f"version {item.version} of table {shown(item.table.path)} stands twice in the request"
+                f"version {item.version} of table {shown(item.table.path)} appears twice in the request"
             )
         seen.add(item.row_id)
 

@@ -69,7 +69,7 @@ def with_creation(ours: LeafEffect) -> str | None:
 def with_new_version(ours: LeafEffect) -> str | None:
     """Another writer published a version of the leaf, whatever is in it."""
     if ours.relocates:
-        return "was changed by another writer while it was being made anew"
+        return "was changed by another writer while it was being rewritten"
     if ours.replaces:
         return "was changed by another writer while its rows were being replaced"
     return None
@@ -99,7 +99,7 @@ def with_keys(found: Iterable[npt.NDArray[np.bool_]]) -> str | None:
 def with_own_rewrite(rewrites: int, before: RowDifference, after: RowDifference) -> str | None:
     """The transaction wrote the leaf's rows anew: only what it did before that, and added after it, can be rebased."""
     if rewrites > 1 or before.added or after.removed or after.deleted:
-        return "was changed by another writer while its rows were being written anew"
+        return "was changed by another writer while its rows were being rewritten"
     return None
 
 

@@ -124,7 +124,7 @@ def _refuse_ambiguous(rows: Rows, matches: Matches, on: Sequence[str]) -> None:
     if (counts > 1).any():
         key = rows.table.slice(int(found[counts > 1][0]), 1).select(list(on)).to_pylist()[0]
         raise InvalidInputError(
-            f"the key {key} stands on {int(counts.max())} rows of the table, so that it can't be told which of them "
+            f"the key {key} is on {int(counts.max())} rows of the table, so that it is not known which of them "
             "keeps what the data does not name: name all columns, or use a key that is unique"
         )
 

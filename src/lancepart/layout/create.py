@@ -116,7 +116,7 @@ def refuse_taken(manifest: Manifest) -> None:
         )
     if stranger is not None:
         raise InvalidInputError(
-            f"{manifest.root.uri!r} is no place for a table: there is {stranger!r}, which belongs to no table of "
+            f"{manifest.root.uri!r} can't hold a table: there is {stranger!r}, which belongs to no table of "
             "lancepart's; give a directory of its own, empty or not there yet"
         )
 

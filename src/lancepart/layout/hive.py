@@ -179,7 +179,7 @@ def check(schema: pa.Schema, columns: Sequence[HiveColumn]) -> None:
     if twice:
         raise InvalidInputError(f"two partition columns would both be called {twice[0]!r} in paths")
     if {column.name for column in columns if column.function == "identity"} >= set(schema.names):
-        raise InvalidInputError("every column would stand in the path alone: keep at least one for the leaves")
+        raise InvalidInputError("every column would be in the path only: keep at least one in the leaves")
 
 
 def as_metadata(schema: pa.Schema, columns: Sequence[HiveColumn]) -> TableMetadata:

@@ -193,8 +193,8 @@ class _Foreign:
     def _unclear(self, name: str) -> InvalidTableStateError:
         known = ", ".join(repr(field.name) for field in self.columns.values())
         return InvalidTableStateError(
-            f"leaf {self.leaf!r} has a column {name!r}, and neither its name nor its field id tells which of the "
-            f"table's it is ({known}): write the leaf again with the table's columns"
+            f"leaf {self.leaf!r} has a column {name!r}, and neither its name nor its field id identifies it among the "
+            f"table's ({known}): write the leaf again with the table's columns"
         )
 
 

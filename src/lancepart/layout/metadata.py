@@ -167,7 +167,7 @@ def _refuse_reused(specs: Sequence[PartitionSpec]) -> None:
             number, other = known.setdefault(field.field_id, (spec.id, field))
             if not field.same_values(other):
                 raise InvalidTableStateError(
-                    f"partition field {field.field_id!r} stands for one thing in {SPEC_PREFIX}{number} and for another "
+                    f"partition field {field.field_id!r} means one thing in {SPEC_PREFIX}{number} and for another "
                     f"in {SPEC_PREFIX}{spec.id}: a field_id must never be reused"
                 )
 

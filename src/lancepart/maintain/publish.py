@@ -117,7 +117,7 @@ def _published(manifest: TableManifest, place: Place) -> Dataset:
     metadata = create.load(manifest, snapshot)
     handle = published.find(manifest.root, place.uri)
     if handle is None and not Files(place.parent).is_empty(place.name):
-        raise InvalidInputError(f"at {place.uri!r} stand files of others: choose another path, or remove them")
+        raise InvalidInputError(f"there are files of others at {place.uri!r}: choose another path, or remove them")
     marks = {} if handle is None else _own_marks(handle, metadata, manifest.root, place)
     pinned = metadata.transactions == STRONG
     if pinned:
@@ -147,7 +147,7 @@ def _own_marks(handle: Dataset, metadata: TableMetadata, root: Root, place: Plac
     marks = published.marks_of(handle)
     if marks.get(UNION_OF) != _identity(metadata, root)[UNION_OF]:
         raise InvalidInputError(
-            f"at {place.uri!r} stands a dataset that this table did not publish: choose another path, or remove it"
+            f"the dataset at {place.uri!r} was not published by this table: choose another path, or remove it"
         )
     return marks
 

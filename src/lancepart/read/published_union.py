@@ -138,7 +138,7 @@ class Publishing:
         """A number that no fragment of this dataset ever had."""
         if self._next > _LAST:
             raise UnsupportedOperationError(
-                "the published dataset has used up its 2^32 numbers of fragments: unpublish it, and publish it anew"
+                "the published dataset has used up its 2^32 numbers of fragments: unpublish it, and publish it again"
             )
         self._next += 1
         return self._next - 1

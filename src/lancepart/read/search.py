@@ -83,7 +83,7 @@ class Search(Result):
         if not isinstance(hybrid, tuple | list) or len(hybrid) != 2 or not is_text(hybrid[1]):
             raise InvalidInputError("hybrid is a pair of a vector and a text, as in hybrid=([0.1, 0.2], 'words')")
         if column is not None and (not isinstance(column, tuple | list) or len(column) != 2):
-            raise InvalidInputError("a hybrid search asks two columns: column=('vector', 'text')")
+            raise InvalidInputError("a hybrid search needs two columns: column=('vector', 'text')")
         check_reranker(reranker)
         schema, (one, other) = scan.metadata.plain_schema, column or (None, None)
         vector = vector_query(hybrid[0], one, schema)

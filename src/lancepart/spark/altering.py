@@ -55,7 +55,7 @@ def _refuse(change: AlterStep) -> None:
     if kind == "property" and change["key"] in ("transactions", "provider", "location"):
         raise UnsupportedOperationError(f"the property {change['key']!r} is fixed when a table is made")
     if kind == "add" and change["positioned"]:
-        raise UnsupportedOperationError("a new column comes last: leave FIRST and AFTER out")
+        raise UnsupportedOperationError("new columns are added last: FIRST and AFTER are not supported")
 
 
 def _changed(metadata: TableMetadata, change: AlterStep) -> TableMetadata:

@@ -32,7 +32,7 @@ def remove_orphans(
     names, _ = catalog.files.children()
     if catalog.snapshot().handle is None:
         raise NamespaceNotFoundError(
-            f"there is no catalog at {catalog.root.uri!r}: nothing tells what is garbage there"
+            f"there is no catalog at {catalog.root.uri!r}: orphan directories can't be identified there"
         )
     now = None if dry_run else catalog.files.clock(f"{NAME}/_transactions")
     cutoff = moment(older_than, now)

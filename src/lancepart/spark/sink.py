@@ -63,7 +63,7 @@ def sink(options: Options, schema: Any, overwrite: bool) -> Sink:
     key = given.pop("idempotency_key", None) or query
     if not key:
         raise InvalidInputError(
-            "Spark does not tell which query this is, so that a batch that comes again could not be recognised: use a "
+            "Spark does not say which query this is, so that a repeated batch could not be recognised: use a "
             "session of lancepart.spark.session, or give the query a name that is its own with "
             ".option('idempotency_key', …)"
         )
@@ -110,7 +110,7 @@ def _query_of(spark: Any) -> str:
         found = None
     if not found:
         raise InvalidInputError(
-            "Spark does not tell which query this is: use it in foreachBatch, and over Spark Connect give it a name "
+            "Spark does not say which query this is: use it in foreachBatch, and over Spark Connect give it a name "
             "with upsert_batches(…, idempotency_key=…)"
         )
     return str(found)

@@ -210,6 +210,6 @@ def _columns(metadata: Any, schema: Any, feed: bool) -> Any:
 
 def _gone(version: int) -> TableVersionNotFoundError:
     return TableVersionNotFoundError(
-        f"the stream goes on after snapshot {version}, and what was committed since has expired: begin again with a "
+        f"the stream continues after snapshot {version}, and what was committed since has expired: begin again with a "
         "new checkpoint, and let maintenance.expire keep what the slowest reader still needs"
     )

@@ -40,7 +40,7 @@ def refuse_other_table(root: Root, location: str, meant: Meant) -> None:
             f"location {location!r} is not removed: the table there is not the one that the catalog's row refers to"
         )
     if snapshot.handle is None and not all(is_of_root(info.path[len(location) + 1 :]) for info in files.walk(location)):
-        raise InvalidTableStateError(f"location {location!r} is not removed: no partitioned table stands there")
+        raise InvalidTableStateError(f"location {location!r} is not removed: there is no partitioned table")
 
 
 def remove_root(files: Files, root: Root, location: str, meant: Meant) -> None:

@@ -16,7 +16,7 @@ def refuse_file(root: Root) -> None:
     while place and not os.path.lexists(place) and place != os.path.dirname(place):
         place = os.path.dirname(place)
     if place and os.path.isfile(place):
-        raise InvalidInputError(f"{place!r}: the root of a table is a directory, and a file stands there")
+        raise InvalidInputError(f"{place!r}: the root of a table must be a directory, and this is a file")
 
 
 def refuse_plain(root: Root) -> None:

@@ -125,7 +125,7 @@ def translated(error: Exception, action: str, root: Root) -> Exception:
         (_UNKNOWN, UnauthenticatedError, "; give the store's credentials in storage_options or in the environment"),
         (_DENIED, PermissionDeniedError, ""),
         (_NO_BUCKET, InvalidInputError, "; there is no such bucket"),
-        (_NO_DIRECTORY, InvalidInputError, "; the root of a table is a directory, and a file stands there"),
+        (_NO_DIRECTORY, InvalidInputError, "; the root of a table must be a directory, and this is a file"),
         (_INPUT, InvalidInputError, ""),
         (_EXISTS, ExistsError, ""),
         (_MISSING, MissingError, ""),

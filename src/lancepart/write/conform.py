@@ -208,7 +208,7 @@ def _from_dicts(rows: list[JsonObject], schema: pa.Schema) -> Iterator[Rows]:
 def _check_names(names: Sequence[str], schema: pa.Schema) -> None:
     doubled = {name for name in names if names.count(name) > 1}
     if doubled:
-        raise TableSchemaValidationError(f"column {min(doubled)!r} stands twice in the data")
+        raise TableSchemaValidationError(f"column {min(doubled)!r} appears twice in the data")
     extra = [name for name in names if name not in schema.names]
     if extra:
         raise TableSchemaValidationError(

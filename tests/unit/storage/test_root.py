@@ -67,7 +67,7 @@ def test_what_stands_at_a_root_without_a_table_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     lance.write_dataset(pa.table({"id": [1]}), tmp_path / "plain")
     for make in (lp.open_table, lambda root: lp.create_table(root, SCHEMA, ["country"])):
-        with pytest.raises(InvalidInputError, match="is a directory, and a file stands there"):
+        with pytest.raises(InvalidInputError, match="must be a directory, and this is a file"):
             make(tmp_path / "file")
         with pytest.raises(InvalidTableStateError, match=r"plain Lance table.*create_table"):
             make(tmp_path / "plain")

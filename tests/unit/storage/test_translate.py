@@ -75,9 +75,9 @@ def test_a_root_that_is_a_file_is_told(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("not a table")
     for root in (file, file / "below"):
-        with pytest.raises(InvalidInputError, match="a file stands there"):
+        with pytest.raises(InvalidInputError, match="this is a file"):
             lp.open_table(root)
-        with pytest.raises(InvalidInputError, match="a file stands there"):
+        with pytest.raises(InvalidInputError, match="this is a file"):
             lp.create_table(root, SCHEMA, ["k"])
     assert file.read_text() == "not a table"
 

@@ -128,7 +128,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "float for int": (DATA.set_column(2, "n", pa.array([5.0, 2.5])), "'n': 2.5 of type double does not fit int32"),
     "null in what may not be": (DATA.set_column(0, "id", pa.array([1, None], pa.int64())), "'id' may not be null"),
     "null in dicts": ([{"id": None}], "'id'"),
-    "twice": (pa.table([pa.array([1], pa.int64())] * 2, names=["id", "id"]), "'id' stands twice"),
+    "twice": (pa.table([pa.array([1], pa.int64())] * 2, names=["id", "id"]), "'id' appears twice"),
     "other case": (pa.table({"ID": pa.array([1], pa.int64())}), "'ID' is not in the table"),
     "value that does not fit, in dicts": ([{"id": 1, "n": 2**40}], "fit"),
     "text for a number, in dicts": ([{"id": "one"}], "fit"),

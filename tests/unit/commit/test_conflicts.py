@@ -139,7 +139,7 @@ def test_who_creates_a_partition_second_adds_to_it_unless_its_rows_were_to_be_al
 
 def test_a_leaf_that_is_made_anew_elsewhere_takes_no_other_version() -> None:
     assert conflicts.with_new_version(BOTH) is None
-    assert "made anew" in str(conflicts.with_new_version(LeafEffect(relocates=True)))
+    assert "being rewritten" in str(conflicts.with_new_version(LeafEffect(relocates=True)))
     assert "being replaced" in str(conflicts.with_new_version(LeafEffect(replaces=True)))
 
 

@@ -37,7 +37,7 @@ class Catalog:
 
     @classmethod
     def of(cls, properties: JsonMapping) -> Catalog:
-        """Read the properties of a namespace, as strings or as what they stand for; touches no storage."""
+        """Read the properties of a namespace, as strings or as their values; touches no storage."""
         unknown = [key for key in properties if key not in {"root", *_SWITCHES} and not key.startswith(_STORAGE_PREFIX)]
         if unknown:
             raise InvalidInputError(
@@ -70,7 +70,7 @@ class Catalog:
         return self.manifest.snapshot() if self.manifest_enabled else Snapshot(None, self.root)
 
     def require_place(self, snapshot: Snapshot) -> None:
-        """Refuse to make the first object of a catalog where something else stands than a catalog."""
+        """Refuse to make the first object of a catalog in a directory that holds something else."""
         stranger = None if snapshot.handle is not None else stranger_in_catalog(self.root)
         if stranger is not None:
             raise InvalidInputError(

@@ -135,7 +135,7 @@ def insert(
 def merge_insert(
     catalog: Catalog, namespace: LanceNamespace, request: MergeInsertIntoTableRequest, body: bytes
 ) -> MergeInsertIntoTableResponse:
-    """Update the rows that match on some columns, insert the others, as far as asked."""
+    """Update the rows that match on some columns, insert the others, as requested."""
     if not request.on:
         raise InvalidInputError("MergeInsertIntoTable needs the columns to match on")
     data = read_ipc(body).read_all()

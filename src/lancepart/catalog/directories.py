@@ -121,7 +121,7 @@ def list_names(catalog: Catalog, *, known: Iterable[str] = ()) -> list[str]:
 
 
 def have_data(catalog: Catalog, locations: Iterable[str]) -> list[bool]:
-    """For each location, whether a finished version stands there, hidden from the listing or not."""
+    """For each location, whether a finished version is there, hidden from the listing or not."""
     return _each(catalog, lambda location: _has_data(catalog, location), locations)
 
 

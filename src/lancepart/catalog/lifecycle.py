@@ -109,7 +109,7 @@ def declared_location(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...
 
 
 def new_location(catalog: Catalog, path: tuple[str, ...]) -> str:
-    """Where a new table is to live: ``<name>.lance`` in the root, unless another table or its remains stand there."""
+    """Where a new table is to live: ``<name>.lance`` in the root, unless another table or its remains are there."""
     if not catalog.uses_v1_name(path):
         return hashed_location(object_id(path))
     location = directories.v1_location(path[0])

@@ -99,7 +99,7 @@ def list_children(catalog: Catalog, request: ListNamespacesRequest) -> ListNames
 
 
 def describe(catalog: Catalog, request: DescribeNamespaceRequest) -> DescribeNamespaceResponse:
-    """The properties of a namespace; those of the root stand in the manifest table's metadata map."""
+    """The properties of a namespace; those of the root are in the manifest table's metadata map."""
     catalog.require_manifest("DescribeNamespace")
     path = check_path(request.id, what="namespace", root_allowed=True)
     snapshot = catalog.snapshot()

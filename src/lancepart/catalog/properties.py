@@ -9,7 +9,7 @@ from lancepart.model.aliases import JsonMapping
 
 
 def own_root(properties: JsonMapping | None) -> str | None:
-    """Where the table lives that a namespace of a larger catalog stands for: made there, or moved by an upgrade."""
+    """The root of the table that a namespace of a larger catalog refers to: made there, or moved by an upgrade."""
     known = properties or {}
     found = known.get(OWN_ROOT, known.get(MOVED_ROOT))
     return found if isinstance(found, str) else None

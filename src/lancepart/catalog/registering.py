@@ -25,7 +25,7 @@ from lancepart.storage.translate import MissingError
 
 
 def register(catalog: Catalog, request: RegisterTableRequest) -> RegisterTableResponse:
-    """Make a table that stands beneath the root known under a name."""
+    """Register a table beneath the root under a name."""
     path = check_path(request.id, what="table")
     mode = requests.mode(request.mode, ["create", "overwrite"], what="RegisterTable mode")
     location = check_location(request.location)

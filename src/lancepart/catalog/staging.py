@@ -41,12 +41,12 @@ class Staged:
 
     @property
     def path(self) -> str:
-        """Where the staged manifest stands, beneath the root."""
+        """Where the staged manifest is, beneath the root."""
         return f"{self.table.location}/{DIRECTORY}/{self.name}"
 
     @property
     def final_path(self) -> str:
-        """Where the finished manifest is to stand."""
+        """Where the finished manifest is to be."""
         return f"{self.table.location}/{DIRECTORY}/{self.scheme.file_name(self.version)}"
 
     def row(self) -> Row:
@@ -118,7 +118,7 @@ def _scheme_in_use(catalog: Catalog, table: Located) -> NamingScheme:
 
 
 def finalize_new(catalog: Catalog, staged: Staged) -> TableVersion:
-    """Copy a staged manifest to its final place if no version stands there, and remove the staged one."""
+    """Copy a staged manifest to its final place if no version is there, and remove the staged one."""
     message = f"version {staged.version} of table {shown(staged.table.path)} already exists"
     if any(item.version == staged.version for item in files(catalog, staged.table)):
         raise TableVersionAlreadyExistsError(message)
@@ -159,7 +159,7 @@ def _finished(catalog: Catalog, staged: Staged) -> TableVersion:
 
 
 def files(catalog: Catalog, table: Located) -> list[TableVersion]:
-    """The versions of which a finished manifest stands in ``_versions``."""
+    """The versions that have a finished manifest in ``_versions``."""
     numbered = [(info, version_of(_base(info))) for info in _listed(catalog, table)]
     return [_of_file(catalog, info, version) for info, version in numbered if version is not None]
 
@@ -197,7 +197,7 @@ def store_path(catalog: Catalog, path: str) -> str:
 
 
 def number(row: Row) -> int:
-    """The version that a row stands for."""
+    """The version that a row refers to."""
     return int(row.object_id.rsplit("$", 1)[-1])
 
 
@@ -223,7 +223,7 @@ def of_staged_row(table: Located, row: Row, version: int) -> Staged:
 
 
 def of_row(catalog: Catalog, table: Located, row: Row) -> TableVersion:
-    """What a finished version's row says; one that a transaction published stands in a detached manifest."""
+    """What a finished version's row says; one that a transaction published is in a detached manifest."""
     details = row.metadata or {}
     path = details.get("manifest_path") or f"{table.location}/{DIRECTORY}/{_published_name(row)}"
     kept = details.get("metadata")

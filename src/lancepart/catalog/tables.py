@@ -244,7 +244,7 @@ def exists(catalog: Catalog, namespace: LanceNamespace, request: TableExistsRequ
 
 
 def describe(catalog: Catalog, namespace: LanceNamespace, request: DescribeTableRequest) -> DescribeTableResponse:
-    """Where a table is and, as far as asked, what it is; opening it costs more, so that is done only if needed."""
+    """The location of a table and, if requested, its details; opening it costs more, so that is done only if needed."""
     requests.refuse_branch(request.branch)
     if request.tag is not None and request.version is not None:
         raise InvalidInputError("version and tag can't be given together")

@@ -46,7 +46,7 @@ def _tag(entry: JsonMapping) -> TagContents:
 def version(
     catalog: Catalog, namespace: LanceNamespace, request: GetTableTagVersionRequest
 ) -> GetTableTagVersionResponse:
-    """The version that a tag stands for."""
+    """The version that a tag refers to."""
     with opened(catalog, namespace, request, "read a tag of") as (dataset, located):
         found = dataset.tags.list().get(request.tag)
         if found is None:
@@ -65,7 +65,7 @@ def create(catalog: Catalog, namespace: LanceNamespace, request: CreateTableTagR
 
 
 def update(catalog: Catalog, namespace: LanceNamespace, request: UpdateTableTagRequest) -> UpdateTableTagResponse:
-    """Let a tag stand for another version."""
+    """Move a tag to another version."""
     with changing(catalog, namespace, request, "move a tag of") as (dataset, located):
         if request.tag not in dataset.tags.list():
             raise TableTagNotFoundError(f"table {shown(located.path)} has no tag {request.tag!r}")

@@ -1,6 +1,6 @@
 """What lancepart's own rows of ``__manifest`` say: of leaves, of their versions, and of jobs that ran.
 
-All of it stands in a row's metadata under keys with a prefix of their own; what stands beside them belongs to others
+All of it is in a row's metadata under keys with a prefix of their own; what is beside them belongs to others
 and is kept. Earlier releases wrote the same keys without the prefix: such a group is understood where it is whole,
 and gets the prefix when its row is next written.
 """

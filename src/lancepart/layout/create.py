@@ -144,7 +144,7 @@ def load(manifest: object, snapshot: Snapshot) -> TableMetadata:
 def change(manifest: Manifest, step: Callable[[TableMetadata, *Given], TableMetadata], *given: *Given) -> TableMetadata:
     """Change a table's definition: planned on the latest, done only if no other change came in between.
 
-    All changes write the counter of changes, so that two of them meet there. One that is reported as lost and stands
+    All changes write the counter of changes, so that two of them meet there. One that is reported as lost and is
     there all the same was made: a repeated request can meet its own success.
     """
     for _ in range(_TRIES):

@@ -25,7 +25,7 @@ _THREADS = 16
 def highest_field_id(manifest: Manifest, snapshot: Snapshot, metadata: TableMetadata) -> int:
     """The highest id in any kept version of the definition and in any leaf; -1 if there is none.
 
-    A column that another client dropped is in neither the schema nor the specs, and its values still stand in leaves
+    A column that another client dropped is in neither the schema nor the specs, and its values still are in leaves
     under its id. Looked up once: from the next change of the definition on the table records it.
     """
     versions = {number: history.at(manifest, number).properties for number in history.versions(manifest)}

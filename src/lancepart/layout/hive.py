@@ -79,7 +79,7 @@ class HiveColumn:
         return known[self.function]
 
     def to_json(self) -> JsonObject:
-        """The object that stands in ``partition_columns``."""
+        """The object to store in ``partition_columns``."""
         spelled: JsonObject = {"name": self.name, "function": self.function}
         if self.number is not None:
             spelled["properties"] = {_PARAMETERS[self.function]: str(self.number)}

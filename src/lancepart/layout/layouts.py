@@ -63,7 +63,7 @@ class Layout(Protocol):
         """Whether a leaf that can't be opened was only declared, so that it has no rows yet."""
 
     def matching(self, shape: LeafShape, metadata: TableMetadata, leaf: Leaf) -> Matching:
-        """Which of a leaf's columns stand for which of the table's."""
+        """Which of a leaf's columns correspond to which of the table's."""
 
     def refuse_past(self, snapshot: Snapshot, metadata: TableMetadata) -> None:
         """Refuse to read a snapshot other than the latest if its leaves are no longer known."""
@@ -280,7 +280,7 @@ def as_leaves(snapshot: Snapshot, spec: PartitionSpec, rows: pa.Table, metadata:
 
 
 def match(shape: LeafShape, metadata: TableMetadata, leaf: Leaf) -> Matching:
-    """Which of a leaf's columns stand for which of the table's, whichever layout the table has."""
+    """Which of a leaf's columns correspond to which of the table's, whichever layout the table has."""
     return layout_for(metadata).matching(shape, metadata, leaf)
 
 

@@ -20,7 +20,7 @@ from lancepart.storage.leaf_data import LeafShape
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matching:
-    """Which of a leaf's columns stand for which of the table's, by the table's field ids; and what its path holds."""
+    """A leaf's columns by the table's field ids, their types, and the values that its path holds."""
 
     names: dict[int, str]
     types: dict[int, pa.DataType]

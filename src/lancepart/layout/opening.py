@@ -118,7 +118,7 @@ def create_hive(root: Root, schema: pa.Schema, partition_by: Sequence[str | Part
 
 
 def hive_levels(partition_by: Sequence[str | PartitionField], schema: pa.Schema) -> list[HiveColumn]:
-    """The levels of a tree; those that spans of time have in common stand once."""
+    """The levels of a tree; those that spans of time have in common appear once."""
     levels: list[HiveColumn] = []
     spans: set[HiveColumn] = set()
     for item in partition_by:

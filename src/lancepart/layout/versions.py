@@ -21,7 +21,7 @@ _AT_ONCE = 64
 def read_versions(
     snapshot: Snapshot, rows: pa.Table, facts: Sequence[Facts]
 ) -> dict[str, tuple[int, int | None, bool]]:
-    """For each leaf its newest number, the version that stands for, and whether the row's statistics are of that one.
+    """For each leaf its newest number, the version that it refers to, and whether the row's statistics are of that one.
 
     The highest ``table_version`` row is the truth; the table's own row says the same faster, unless another writer
     moved only the former.
@@ -42,7 +42,7 @@ def read_versions(
 
 
 def newer_versions(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    """The leaves of which a ``table_version`` row newer than a number stands in the manifest, with the newest.
+    """The leaves that have a ``table_version`` row newer than a number in the manifest, with the newest.
 
     Other writers may leave numbers out, so that all rows of a leaf's versions are looked at; that there is none is
     remembered.
@@ -92,7 +92,7 @@ def _pairs(found: pa.Table) -> Iterator[tuple[str, int | None]]:
 
 
 def _recorded(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, int | None]:
-    """The version that a leaf's number stands for by its ``table_version`` row.
+    """The version that a leaf's number refers to by its ``table_version`` row.
 
     By it the statistics of rows from before they said which version they are of are known to be of theirs.
     """

@@ -22,7 +22,7 @@ class JsonModel(Protocol):
     """A model of ``lance_namespace``, which can spell itself as a dict."""
 
     def to_dict(self) -> JsonObject:
-        """The model as it stands in JSON."""
+        """The model as a JSON object."""
 
 
 RawExpr: TypeAlias = Any

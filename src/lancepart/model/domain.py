@@ -62,7 +62,7 @@ class Domain:
 
     @classmethod
     def comparing(cls, order: Ordering, operator: str, key: Key) -> Domain:
-        """The values that stand so to a key.
+        """The values in a relation to a key.
 
         Zero is the one value on which engines differ: DataFusion tells -0.0 from 0.0, Lance does not;
         a comparison with it keeps what either of them would keep.

@@ -37,7 +37,7 @@ def is_array(text: str) -> bool:
 
 
 def spec_from_array(number: int, text: str) -> PartitionSpec:
-    """Read a spec of the draft; its number stands in the property's name.
+    """Read a spec of the draft; its number is in the property's name.
 
     >>> spec_from_array(1, '[{"field_id":"d","source_ids":[1],"expression":"col0","result_type":{"type":"date32"}}]').id
     1

@@ -170,7 +170,7 @@ class Expression:
     def apply(self, arrays: Sequence[pa.Array], result_type: pa.DataType) -> pa.Array:
         """Evaluate over equally long arrays, timestamps in UTC, and cast to the declared type.
 
-        A removed column is an array of Arrow's null type: it stands for NULLs of whichever type fits.
+        A removed column is an array of Arrow's null type: it holds NULLs of whichever type fits.
         """
         if len(arrays) != self.arity:
             raise InvalidInputError(f"expression {self.sql!r} takes {self.arity} columns, not {len(arrays)}")

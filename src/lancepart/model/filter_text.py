@@ -139,7 +139,7 @@ def _past(found: Sequence[Token], closes: dict[int, int], at: int) -> int:
 
 
 def _end(frame: _Frame, at: int) -> None:
-    """End the atom that was being read; an operand has to stand before each AND, OR and end."""
+    """End the atom that was being read; each AND, OR and end needs an operand before it."""
     if frame.first is not None:
         first, frame.first = frame.first, None
         _add(frame, Atom(first, at))

@@ -193,7 +193,7 @@ def _values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
 
 
 def _longs(array: pa.Array) -> Longs:
-    """The 8 bytes that stand for each number, date or time."""
+    """The 8 bytes that represent each number, date or time."""
     kind, values = array.type, pa.types
     if len(array) == 0:
         return np.empty(0, np.int64)

@@ -31,7 +31,7 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """What a name's part stands for; a percent sign that escapes nothing stands for itself.
+    """The text that a part of a name encodes; a percent sign that escapes nothing is literal.
 
     >>> unescape("50%25 of %245"), unescape("100%")
     ('50% of $5', '100%')
@@ -71,7 +71,7 @@ def stringifies(arrow_type: pa.DataType) -> bool:
 
 
 def texts(values: pa.Array, function: str) -> list[str | None]:
-    """Partition values as they stand in names: time in UTC, months, days and hours with two digits."""
+    """Partition values as they are in names: time in UTC, months, days and hours with two digits."""
     kind = values.type
     if function in _DIGITS:
         digits = _DIGITS[function]

@@ -12,7 +12,7 @@ from lancepart.model.sql_text import tokens
 
 
 def path_of(name: object, schema: pa.Schema) -> tuple[str, ...] | None:
-    """The path that a name stands for: a column, or a field inside one; None if there is no such.
+    """The path that a name refers to: a column, or a field inside one; None if there is no such.
 
     >>> path_of("s.`a.b`", pa.schema([("s", pa.struct([("a.b", pa.int64())]))]))
     ('s', 'a.b')
@@ -34,7 +34,7 @@ def path_of(name: object, schema: pa.Schema) -> tuple[str, ...] | None:
 
 
 def field_of(name: str, schema: pa.Schema) -> pa.Field:
-    """The field that a name stands for, under just that name; one inside a struct may always be missing."""
+    """The field that a name refers to, under just that name; one inside a struct may always be missing."""
     path = path_of(name, schema)
     field = None if path is None else _inside(schema, path)
     if field is None or path is None:
@@ -54,7 +54,7 @@ def _inside(fields: pa.Schema, path: Sequence[str]) -> pa.Field | None:
 
 
 def project(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """The columns, and the fields inside columns, that names stand for; NULL where a struct around one is."""
+    """The columns, and the fields inside columns, that names refer to; NULL where a struct around one is."""
     arrays, fields = [], []
     for name in names:
         first, *rest = path_of(name, batch.schema) or (name,)

@@ -44,7 +44,7 @@ class Ordering:
         return key + b"\0" if self.kind == "binary" else key + 1
 
     def key(self, value: pa.Scalar) -> Key:
-        """Where a non-null Arrow scalar of this type stands."""
+        """The key of a non-null Arrow scalar of this type."""
         if pa.types.is_dictionary(value.type):
             value = value.value
         if self.kind == "float":

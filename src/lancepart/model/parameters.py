@@ -1,4 +1,4 @@
-"""Parameters of filters and queries: ``$name`` stands for a value, which goes in as a literal and never as SQL."""
+"""Parameters of filters and queries: ``$name`` is replaced by a value, which goes in as a literal and never as SQL."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def parse_partition_by(items: Sequence[str | PartitionField], schema: pa.Schema)
 
 
 def spread(item: str, schema: pa.Schema) -> list[str]:
-    """The parts of the calendar that a span of time stands for, outermost first; any other item is itself.
+    """The parts of the calendar that a span of time consists of, outermost first; any other item is itself.
 
     >>> spread("days(ts)", pa.schema([("ts", pa.timestamp("us"))]))
     ['year(ts)', 'month(ts)', 'day(ts)']

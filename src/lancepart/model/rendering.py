@@ -106,7 +106,7 @@ def _call(kind: str, expression: RawExpr, operands: list[str], out: Rendering) -
 
 
 def _function(name: str, operands: list[str], out: Rendering) -> str:
-    """A call; a field inside a field is asked for step by step, since Lance takes the type of the first for both."""
+    """A call; a field inside a field is accessed step by step, since Lance takes the type of the first for both."""
     transform = bound_transform(name)
     if transform is not None:
         out.portable = False

@@ -26,7 +26,7 @@ _MAX_FIELD_ID = 2**31 - 1
 
 
 def schema_to_json(schema: pa.Schema) -> JsonArrowSchema:
-    """Spell a schema as DescribeTable does; what that loses of a type stands in the field's metadata.
+    """Spell a schema as DescribeTable does; what that loses of a type is in the field's metadata.
 
     >>> schema_to_json(pa.schema([pa.field("id", pa.int64(), nullable=False)])).to_dict()
     {'fields': [{'name': 'id', 'nullable': False, 'type': {'type': 'int64'}}]}
@@ -49,7 +49,7 @@ def schema_from_json(spelled: JsonArrowSchema | JsonMapping | str) -> pa.Schema:
 
 
 def type_to_json(arrow_type: pa.DataType) -> JsonArrowDataType:
-    """Spell a type that stands alone, its unit and zone in the name since no field can carry them.
+    """Spell a type outside a field, its unit and zone in the name since no field can carry them.
 
     >>> type_to_json(pa.timestamp("us", "UTC")).to_dict()
     {'type': 'timestamp[us, tz=UTC]'}
@@ -87,7 +87,7 @@ def dumps(model: JsonModel) -> str:
 
 
 def check_column_names(schema: pa.Schema) -> None:
-    """Refuse a schema, or a struct in it, in which one name stands twice."""
+    """Refuse a schema, or a struct in it, in which one name appears twice."""
     _check_names("the schema", schema)
     for path, field in _walk(schema):
         if pa.types.is_struct(field.type):
@@ -126,7 +126,7 @@ def field_id(field: pa.Field) -> int | None:
 
 
 def field_ids(schema: pa.Schema) -> dict[int, pa.Field]:
-    """Every field by its id, nested ones too; an id that stands twice is an error that names both fields."""
+    """Every field by its id, nested ones too; an id that appears twice is an error that names both fields."""
     found: dict[int, tuple[str, pa.Field]] = {}
     for path, field in _walk(schema):
         number = field_id(field)

@@ -121,7 +121,7 @@ class PartitionField:
         return self.transform.sql(columns, (*source_types, self.result_type)[0])  # type: ignore[union-attr]
 
     def to_json(self) -> PartitionFieldModel:
-        """The model that stands in a spec."""
+        """The field as its model."""
         return PartitionFieldModel(
             field_id=self.field_id,
             source_ids=list(self.source_ids),

@@ -29,7 +29,7 @@ _TRIED = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """One token and where it stands; ``name`` is what an identifier means."""
+    """One token and where it is; ``name`` is what an identifier means."""
 
     kind: str
     text: str

@@ -25,7 +25,7 @@ def _trusted(field: PartitionField, schema: pa.Schema, *, foreign: bool) -> Part
 
 
 def check_stored(spec: PartitionSpec, schema: pa.Schema) -> None:
-    """Insist that a spec that stands in a table is valid; the document knows fields that we only read."""
+    """Check the spec of an existing table; the document knows fields that we only read."""
     known = [field for field in spec.fields if not is_inexact(field, _kinds(field, schema))]
     replace(spec, fields=tuple(known)).check(schema)
 

@@ -47,7 +47,7 @@ class NamingScheme(Enum):
 
 
 def version_of(name: str) -> int | None:
-    """The version that a finished manifest's name stands for; nothing for staged and detached ones.
+    """The version that a finished manifest's name refers to; nothing for staged and detached ones.
 
     >>> version_of("7.manifest"), version_of("18446744073709551608.manifest"), version_of("d123.manifest")
     (7, 7, None)

@@ -32,7 +32,7 @@ class JoinKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """A function of some join keys, by position: equal keys have equal values of it, on whichever side they stand."""
+    """A function of some join keys, by position: equal keys have equal values of it, on whichever side they are."""
 
     keys: tuple[int, ...]
     transform: Transform | None

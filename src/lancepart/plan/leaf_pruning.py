@@ -231,7 +231,7 @@ def column_of(values: pa.Table, field: PartitionField) -> pa.Array:
 
 
 def _dated(parts: Mapping[str, pa.Array]) -> tuple[dict[str, Longs], Bools, Longs]:
-    """The distinct combinations of time parts, which of them are NULL, and where in them each leaf stands."""
+    """The distinct combinations of time parts, which of them are NULL, and the position of each leaf in them."""
     plain = {part: _integers(values) for part, values in parts.items()}
     missing = np.zeros(len(next(iter(plain.values()))), dtype=bool)
     packed = missing.astype(np.int64)
@@ -260,7 +260,7 @@ def _comparable(values: pa.Array) -> pa.Array:
 
 
 def _among(pairs: Sequence[tuple[pa.Array, pa.Array]]) -> Bools:
-    """Whether each row of the left columns stands among the rows of the right ones."""
+    """Whether each row of the left columns is among the rows of the right ones."""
     left = np.zeros(len(pairs[0][0]), dtype=np.int64)
     right = np.zeros(len(pairs[0][1]), dtype=np.int64)
     for values, tried in pairs:

@@ -32,7 +32,7 @@ _ONE_SIDED = (SEMI, ANTI)
 
 
 def kind_of_join(how: str) -> str:
-    """The kind of join that a name stands for, Spark's names too.
+    """The kind of join that a name refers to, Spark's names too.
 
     >>> kind_of_join("leftouter"), kind_of_join("LEFT SEMI")
     ('left', 'semi')
@@ -61,7 +61,7 @@ class Column:
 def result_columns(
     left: pa.Schema, right: pa.Schema, keys: Sequence[JoinKey], how: str, suffix: str
 ) -> tuple[Column, ...]:
-    """All columns of the result: the left ones, then the right ones; a key of one name stands there once."""
+    """All columns of the result: the left ones, then the right ones; a key of one name appears once."""
     shared = {key.left: key for key in keys if key.left == key.right}
     columns = []
     for field in left:

@@ -42,7 +42,7 @@ class Plan:
 
     @property
     def manifest_query(self) -> str:
-        """The query of the manifest that the plan stands for."""
+        """The query of the manifest that is equivalent to the plan."""
         tests = []
         for spec in self.specs:
             if spec.pushed != "false":
@@ -82,7 +82,7 @@ def plan(snapshot: Snapshot, metadata: TableMetadata, predicate: Predicate | Non
 
 
 def numbered(snapshot: Snapshot, metadata: TableMetadata) -> tuple[Leaf, ...]:
-    """All leaves of a snapshot in an order that is the same wherever it is asked for: a leaf's number is its place."""
+    """All leaves of a snapshot in an order that is the same wherever it is used: a leaf's number is its place."""
     return tuple(sorted(plan(snapshot, metadata, None).leaves, key=lambda leaf: leaf.object_id))
 
 

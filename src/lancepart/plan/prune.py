@@ -25,7 +25,7 @@ class Pruner:
     """What a filter says about the partitions of one spec version.
 
     ``choices`` are the filter's alternatives, or None when it has too many to be taken apart;
-    then it is followed as it stands, which keeps more leaves but never too few.
+    then it is followed as it is, which keeps more leaves but never too few.
     """
 
     spec: PartitionSpec

@@ -84,7 +84,7 @@ def create_dataset(
 
 
 def _committed(uri: str, options: dict[str, str] | None) -> str | None:
-    """The id of the transaction that made a table, as far as its first version still stands."""
+    """The id of the transaction that made a table, if its first version still exists."""
     try:
         transaction = lance.dataset(uri, version=1, storage_options=options).read_transaction(1)
     except (OSError, ValueError):

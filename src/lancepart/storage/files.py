@@ -54,7 +54,7 @@ class Files:
             return bytes(obstore.get(self._opened(path), path).bytes())
 
     def exists(self, path: str) -> bool:
-        """Whether a file stands at exactly this path."""
+        """Whether a file is at exactly this path."""
         try:
             with storage_errors(f"look at {path!r}", self._root):
                 obstore.head(self._opened(path), path)
@@ -63,7 +63,7 @@ class Files:
         return True
 
     def put(self, path: str, content: bytes = b"") -> None:
-        """Write a file, replacing one that stands there."""
+        """Write a file, replacing an existing one."""
         with storage_errors(f"write {path!r}", self._root):
             obstore.put(self._opened(path, create=True), path, content)
 
@@ -140,7 +140,7 @@ class Files:
         return names, tuple(_info(item) for item in found["objects"])
 
     def is_empty(self, directory: str) -> bool:
-        """Whether no file stands at any depth beneath a directory."""
+        """Whether there is no file at any depth beneath a directory."""
         return next(self.walk(directory), None) is None
 
     def refuse_removal(self, directory: str, *, with_tables: bool = False) -> None:
@@ -212,7 +212,7 @@ class Files:
             _remove_empty(os.path.join(self._root.uri, directory))
 
     def clone_directory(self, source: str, target: str, *, skip: Iterable[str] = ()) -> None:
-        """Make the files of one directory stand in another too: linked on a local disk, copied by an object store."""
+        """Make the files of one directory available in another: linked on a local disk, copied by an object store."""
         skipped = {f"{source}/{name}" for name in skip}
         present = {info.path for info in self.walk(target)}
         pairs = [

@@ -39,7 +39,7 @@ class VersionInfo:
 
 
 def resolve(manifest: Manifest, wanted: int | str | datetime | None) -> int | None:
-    """The version that a number, a tag's name or a moment stands for; ``None`` for the latest."""
+    """The version that a number, a tag's name or a moment refers to; ``None`` for the latest."""
     if wanted is None:
         return None
     if isinstance(wanted, bool) or not isinstance(wanted, int | str | datetime):
@@ -57,7 +57,7 @@ def resolve(manifest: Manifest, wanted: int | str | datetime | None) -> int | No
 
 
 def required(manifest: Manifest, wanted: int | str | datetime | None) -> Snapshot:
-    """The snapshot that a number, a tag's name or a moment stands for; there must be one."""
+    """The snapshot that a number, a tag's name or a moment refers to; there must be one."""
     found = resolve(manifest, wanted)
     if found is None:
         raise InvalidInputError("version is missing: give a number, a tag's name or a datetime")

@@ -41,7 +41,7 @@ Fragment: TypeAlias = FragmentMetadata
 """What Lance says of one fragment: its files, its rows and which of them are deleted."""
 
 Offsets: TypeAlias = npt.NDArray[np.int64]
-"""Where rows stand in one fragment."""
+"""Offsets of rows in one fragment."""
 
 Addresses: TypeAlias = npt.NDArray[np.uint64]
 """Row addresses: fragment and offset in one number each."""
@@ -245,7 +245,7 @@ def as_dataset(
 
 
 def addresses(handle: lance.LanceDataset, where: str | None) -> npt.NDArray[np.uint64]:
-    """Where the rows stand that a filter matches: fragment and offset in one number each."""
+    """The addresses of the rows that a filter matches."""
     found = handle.scanner(columns=[], filter=where, with_row_address=True).to_table()
     rows: npt.NDArray[np.uint64] = found.column("_rowaddr").to_numpy()
     return rows
@@ -330,7 +330,7 @@ def _files(metadata: FragmentMetadata) -> tuple[str, ...]:
 
 
 def live_offsets(handle: Any, number: int) -> Offsets:
-    """Where in one fragment of an open leaf rows stand that are not deleted."""
+    """The offsets of the rows of one fragment that are not deleted."""
     found = handle.scanner(columns=[], with_row_address=True, fragments=[handle.get_fragment(number)]).to_table()
     offsets: Offsets = (found.column("_rowaddr").to_numpy() & np.uint64(0xFFFFFFFF)).astype(np.int64)
     return offsets

@@ -95,7 +95,7 @@ def _key(kind: Kind, rest: str, found: str | None) -> str:
 
 
 def _version(name: str) -> int:
-    """The version that the name of a manifest stands for, in either spelling.
+    """The version that the name of a manifest refers to, in either spelling.
 
     >>> _version("18446744073709551614"), _version("1"), _version("d9223372036854775809")
     (1, 1, 9223372036854775809)
@@ -114,7 +114,7 @@ def manifest_key(version: int) -> str:
 def needed(root: Root, location: str, version: int | None) -> set[str]:
     """The keys of all files that a version of a table needs, in its own directory or in that of another branch.
 
-    Names of files are random, so that one key never stands for two files of a table and its branches. Whatever a
+    Names of files are random, so that one key never identifies two files of a table and its branches. Whatever a
     fragment's metadata calls a path counts: what a newer Lance puts there is kept too.
     """
     handle = open_leaf(root, location, version)
@@ -133,7 +133,7 @@ def needed(root: Root, location: str, version: int | None) -> set[str]:
 
 
 def has_all_data(root: Root, location: str) -> bool:
-    """Whether all data files of a table's latest version stand in its directory."""
+    """Whether all data files of a table's latest version are in its directory."""
     try:
         handle = open_leaf(root, location, None)
         with storage_errors(f"look at the files of the table at {location!r}", root):

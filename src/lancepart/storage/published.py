@@ -26,12 +26,12 @@ def find(root: Root, uri: str, version: int | None = None) -> Dataset | None:
 
 
 def marks_of(handle: Dataset) -> dict[str, str]:
-    """What a published union says of itself: it stands in the metadata of its schema, and so changes with its rows."""
+    """What a published union says of itself: it is stored in its schema's metadata, and so changes with its rows."""
     return {key.decode(): value.decode() for key, value in (handle.schema.metadata or {}).items()}
 
 
 def create(root: Root, uri: str, schema: pa.Schema, marks: Mapping[str, str]) -> Dataset:
-    """Make a union without rows at a place where nothing stands."""
+    """Create a union without rows at an unused path."""
     operation = lance.LanceOperation.Overwrite(schema.with_metadata(dict(marks)), [])
     with storage_errors(f"make a dataset at {uri!r}", root):
         return lance.LanceDataset.commit(uri, operation, storage_options=_options(root), max_retries=0)

@@ -23,7 +23,7 @@ def is_declared(root: Root, location: str) -> bool:
 
 
 def tagged(root: Root, location: str, name: str) -> tuple[str | None, int] | None:
-    """The branch, None for main, and the version that a tag stands for; None if there is no such tag."""
+    """The branch, None for main, and the version that a tag refers to; None if there is no such tag."""
     with storage_errors(f"read the tags of the leaf at {location!r}", root):
         entry = leaf_data.open_leaf(root, location, None).tags.list().get(name)
     return None if entry is None else (entry.get("branch"), int(entry["version"]))

@@ -96,7 +96,7 @@ def rows_at(handle: Dataset, columns: Sequence[str], addresses: Addresses) -> pa
 
 
 def positions(held: Addresses, addresses: Addresses) -> npt.NDArray[np.int64]:
-    """Where in an array of addresses others stand."""
+    """The positions of some addresses in an array of addresses."""
     order = np.argsort(held)
     found_at = np.searchsorted(held, addresses, sorter=order)
     places = order[np.minimum(found_at, max(0, len(order) - 1))] if len(order) else found_at

@@ -136,7 +136,7 @@ def _named(file: DataFile, fields: Mapping[int, int], bases: Mapping[int | None,
 
 
 def _refuse_unknown(found: Fragment) -> None:
-    """Refuse what a union could misread: old files can't stand beside newer ones, overlays change values."""
+    """Refuse what a union could misread: old files can't be mixed with newer ones, overlays change values."""
     if any((file.file_major_version, file.file_minor_version) < (2, 0) for file in found.files):
         raise UnsupportedOperationError(
             "its files have the format of before 2.0: overwrite the partition to rewrite them"

@@ -48,7 +48,7 @@ class Rows:
 
 
 def partial_batches(data: RowSource, schema: pa.Schema, *, complete: bool = False) -> Iterator[Rows]:
-    """Rows that may leave columns out, in tables of bounded size; NULL stands for what is left out.
+    """Rows that may leave columns out, in tables of bounded size; what is left out is NULL.
 
     ``complete`` ones may leave out only what may be null.
     """

@@ -28,7 +28,7 @@ class PartitionRows:
 def route(rows: pa.Table, schema: pa.Schema, spec: PartitionSpec) -> Iterator[PartitionRows]:
     """Split rows by partition: one pass over the columns, then one slice a partition.
 
-    ``schema`` has field ids, and its columns stand in the order of the rows'.
+    ``schema`` has field ids, and its columns are in the order of the rows'.
     """
     if rows.num_rows == 0:
         return

@@ -123,7 +123,7 @@ class Transform(ABC):
         return values if self == coarser else None
 
     def to_json(self) -> PartitionTransform:
-        """The model that stands in a partition spec.
+        """The transform as its model.
 
         >>> from lancepart.model.transforms import Bucket
         >>> Bucket(num_buckets=16).to_json().to_dict()

@@ -65,21 +65,21 @@ def formula(predicate: Predicate, types: Mapping[str, pa.DataType]) -> Formula:
     return _ask(predicate, _TRUE, types)
 
 
-def alternatives(asked: Formula) -> list[Constraint] | None:
+def alternatives(condition: Formula) -> list[Constraint] | None:
     """The formula as alternatives, each a domain per column; None when there would be too many."""
-    if isinstance(asked, Some):
+    if isinstance(condition, Some):
         found: list[Constraint] = []
-        for part in asked.parts:
+        for part in condition.parts:
             more = alternatives(part)
             if more is None or len(found) + len(more) > MOST_ALTERNATIVES:
                 return None
             found.extend(more)
         return found
-    choices = [alternatives(part) for part in asked.parts]
+    choices = [alternatives(part) for part in condition.parts]
     if None in choices:
         return None
     listed = [choice for choice in choices if choice is not None]
-    combinations: list[Constraint] = [asked.domains]
+    combinations: list[Constraint] = [condition.domains]
     for choice in listed:
         joined = (_joined(left, right) for left, right in product(combinations, choice))
         combinations = [constraint for constraint in joined if constraint is not None]
@@ -99,8 +99,8 @@ def _ask(predicate: Predicate, wanted: Outcomes, types: Mapping[str, pa.DataType
             return _ask(operand, _flipped(wanted), types)
         case Is(operand=operand, outcome=outcome):
             hit = frozenset({outcome})
-            asked = (hit if True in wanted else frozenset()) | (_ALL - hit if False in wanted else frozenset())
-            return _ask(operand, asked, types)
+            condition = (hit if True in wanted else frozenset()) | (_ALL - hit if False in wanted else frozenset())
+            return _ask(operand, condition, types)
         case And(operands=operands):
             return _ask_all(operands, wanted, types)
         case Or(operands=operands):

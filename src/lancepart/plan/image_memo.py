@@ -28,9 +28,9 @@ class Images:
     _known: dict[_Key, Domain | None] = field(default_factory=dict)
 
     @classmethod
-    def of_filter(cls, asked: Formula, fields: Iterable[PartitionField], columns: Mapping[int, pa.Field]) -> Images:
+    def of_filter(cls, condition: Formula, fields: Iterable[PartitionField], columns: Mapping[int, pa.Field]) -> Images:
         """Compute at once what a filter of many alternatives will ask for: one by one, calls would take most time."""
-        made, found = cls(), {name: list(dict.fromkeys(domains)) for name, domains in _domains(asked).items()}
+        made, found = cls(), {name: list(dict.fromkeys(domains)) for name, domains in _domains(condition).items()}
         for each in fields:
             column = columns.get(each.source_ids[0]) if len(each.source_ids) == 1 else None
             if column is not None and is_computed(each) and not each.opaque and column.name in found:
@@ -63,17 +63,17 @@ class Images:
             )
 
 
-def _domains(asked: Formula) -> dict[str, list[Domain]]:
+def _domains(condition: Formula) -> dict[str, list[Domain]]:
     """All domains that a formula names, by column."""
     found: dict[str, list[Domain]] = {}
-    for column, domain in _walk(asked):
+    for column, domain in _walk(condition):
         if isinstance(column, str):
             found.setdefault(column, []).append(domain)
     return found
 
 
-def _walk(asked: Formula) -> Iterator[tuple[Column, Domain]]:
-    if isinstance(asked, Every):
-        yield from asked.domains.items()
-    for part in asked.parts:
+def _walk(condition: Formula) -> Iterator[tuple[Column, Domain]]:
+    if isinstance(condition, Every):
+        yield from condition.domains.items()
+    for part in condition.parts:
         yield from _walk(part)

@@ -30,7 +30,7 @@ class Pruner:
 
     spec: PartitionSpec
     columns: Mapping[int, pa.Field]
-    asked: Formula
+    condition: Formula
     choices: tuple[Constraint, ...] | None
     images: Images
 
@@ -38,16 +38,16 @@ class Pruner:
     def of(cls, predicate: Predicate, spec: PartitionSpec, columns: Mapping[int, pa.Field]) -> Pruner:
         """Prepare a filter for a spec; ``columns`` are the table's current top-level fields by field id."""
         types = {field.name: field.type for field in columns.values()}
-        asked = formula(predicate, types)
-        found = alternatives(asked)
+        condition = formula(predicate, types)
+        found = alternatives(condition)
         choices = None if found is None else tuple(found)
-        images = Images.of_filter(asked, spec.fields, columns)
-        return cls(spec=spec, columns=columns, asked=asked, choices=choices, images=images)
+        images = Images.of_filter(condition, spec.fields, columns)
+        return cls(spec=spec, columns=columns, condition=condition, choices=choices, images=images)
 
     @property
     def matches_nothing(self) -> bool:
         """Whether no row at all can match, in whatever partition."""
-        return self.asked == NEVER or self.choices == ()
+        return self.condition == NEVER or self.choices == ()
 
     def manifest_filter(self) -> str | None:
         """What the filter implies for the manifest's partition columns, as SQL; None when it implies nothing."""
@@ -69,7 +69,7 @@ class Pruner:
         """Which leaves may hold a matching row, given their ``partition_field_<id>`` columns."""
         leaves = Leaves(self.spec.fields, self.columns, values, self.images)
         if self.choices is None:
-            return pa.array(_followed(self.asked, leaves))
+            return pa.array(_followed(self.condition, leaves))
         kept = leaves.none()
         for choice in self.choices:
             kept = kept | leaves.meeting(choice)
@@ -94,8 +94,8 @@ class Pruner:
             found = self.images.image(field, domains[0], field.result_type)
         else:
             found = image(field, domains, field.result_type)
-        asked = term_domain(field, constraint, self.columns, field.result_type)
-        return found if asked is None else asked if found is None else found.intersect(asked)
+        condition = term_domain(field, constraint, self.columns, field.result_type)
+        return found if condition is None else condition if found is None else found.intersect(condition)
 
     def _test(self, field: PartitionField, constraint: Constraint) -> str | None:
         found = self._image(field, constraint)
@@ -104,19 +104,19 @@ class Pruner:
     def _pushed(self, field: PartitionField) -> str | None:
         """What the whole filter implies for one field on its own."""
         if self.choices is None:
-            found = self._implied(field, self.asked)
+            found = self._implied(field, self.condition)
         else:
             images = [self._image(field, choice) for choice in self.choices]
             known = [each for each in images if each is not None]
             found = Domain.united(known) if known and len(known) == len(images) else None
         return None if found is None else condition(quoted_column(field), found)
 
-    def _implied(self, field: PartitionField, asked: Formula) -> Domain | None:
-        if isinstance(asked, Some):
-            images = [self._implied(field, part) for part in asked.parts]
+    def _implied(self, field: PartitionField, condition: Formula) -> Domain | None:
+        if isinstance(condition, Some):
+            images = [self._implied(field, part) for part in condition.parts]
             known = [each for each in images if each is not None]
             return Domain.united(known) if known and len(known) == len(images) else None
-        images = [self._image(field, asked.domains), *(self._implied(field, part) for part in asked.parts)]
+        images = [self._image(field, condition.domains), *(self._implied(field, part) for part in condition.parts)]
         known = [each for each in images if each is not None]
         return reduce(Domain.intersect, known) if known else None
 
@@ -127,7 +127,7 @@ class Pruner:
         if removed:
             return "its source column was removed, or is inside another"
         names = [self.columns[source].name for source in field.source_ids]
-        spoken = _columns(self.asked)
+        spoken = _columns(self.condition)
         silent = [name for name in names if name not in spoken]
         if silent:
             return f"the filter asks nothing of {', '.join(silent)} that could prune"
@@ -137,14 +137,14 @@ class Pruner:
         return "an alternative of the filter leaves it open"
 
 
-def _followed(asked: Formula, leaves: Leaves) -> Bools:
+def _followed(condition: Formula, leaves: Leaves) -> Bools:
     """The leaves that a formula keeps, taken part by part."""
-    if isinstance(asked, Some):
-        return reduce(lambda kept, part: kept | _followed(part, leaves), asked.parts, leaves.none())
-    return reduce(lambda kept, part: kept & _followed(part, leaves), asked.parts, leaves.meeting(asked.domains))
+    if isinstance(condition, Some):
+        return reduce(lambda kept, part: kept | _followed(part, leaves), condition.parts, leaves.none())
+    return reduce(lambda kept, part: kept & _followed(part, leaves), condition.parts, leaves.meeting(condition.domains))
 
 
-def _columns(asked: Formula) -> set[str]:
-    keys = asked.domains if isinstance(asked, Every) else ()
+def _columns(condition: Formula) -> set[str]:
+    keys = condition.domains if isinstance(condition, Every) else ()
     mine = {name for key in keys for name in ((key,) if isinstance(key, str) else key.columns)}
-    return mine.union(*(_columns(part) for part in asked.parts))
+    return mine.union(*(_columns(part) for part in condition.parts))

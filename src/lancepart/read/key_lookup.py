@@ -10,7 +10,7 @@ from lancepart.layout.declared_indices import Index, declared
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.predicate import And, Comparison, In, Or, Predicate
-from lancepart.read.lance_pushdown import asked_of_lance
+from lancepart.read.lance_pushdown import lance_filter
 from lancepart.storage import table_index
 from lancepart.storage.cache import cache
 from lancepart.storage.root import Root
@@ -63,10 +63,10 @@ def _narrowed(
     root: Root, metadata: TableMetadata, leaves: Sequence[Leaf], index: Index, test: Predicate
 ) -> Sequence[Leaf]:
     field = metadata.columns[index.column]
-    asked, _ = asked_of_lance(test, {field.name: field.type})
-    if asked is None:
+    pushed, _ = lance_filter(test, {field.name: field.type})
+    if pushed is None:
         return leaves
-    where = asked.to_sql({field.name: KEY})
+    where = pushed.to_sql({field.name: KEY})
     known: set[tuple[str, int]] = set()
     holding: set[tuple[str, int]] = set()
     for name in index.segments:

@@ -1,7 +1,7 @@
-"""What of a filter Lance itself can be asked, and whether its answer needs a second look.
+"""Filter pushdown to Lance: which part of a filter Lance can evaluate, and whether the result is exact.
 
-DataFusion's answers are the ones that count. It tells -0.0 from 0.0 and puts it below, while Lance does not: so a
-comparison with zero is asked in a form that finds no fewer rows, and then looked at again.
+DataFusion's semantics are the reference. It orders -0.0 below 0.0, while Lance treats them as equal: so a comparison
+with zero is pushed down in a form that finds no fewer rows, and is then evaluated again.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from lancepart.model.predicate import (
     nesting,
 )
 
-Asked = tuple[Predicate | None, bool]
-"""What Lance is asked, nothing as None; and whether the rows that it finds are exactly those that match."""
+Pushdown = tuple[Predicate | None, bool]
+"""The filter that Lance evaluates, None for none; and whether the rows that it finds are exactly those that match."""
 
 _DEEPEST = 40
-_NOTHING: Asked = (None, False)
+_NOTHING: Pushdown = (None, False)
 _FLOATING = re.compile(r"float|double|\d\.\d", re.IGNORECASE)
 _LOOSER: dict[tuple[bool, str], str] = {
     (False, "="): "=",
@@ -44,20 +44,20 @@ _LOOSER: dict[tuple[bool, str], str] = {
 }
 
 
-def asked_of_lance(predicate: Predicate, types: Mapping[str, pa.DataType]) -> Asked:
+def lance_filter(predicate: Predicate, types: Mapping[str, pa.DataType]) -> Pushdown:
     """The part of a filter to push down; ``types`` are the columns that a leaf has just as the table has them."""
     match predicate:
         case And(operands=operands):
-            parts = [asked_of_lance(operand, types) for operand in operands]
+            parts = [lance_filter(operand, types) for operand in operands]
             kept = tuple(part for part, _ in parts if part is not None)
             exact = all(exact for _, exact in parts)
             return (And(operands=kept) if len(kept) > 1 else kept[0] if kept else None), exact
         case Or(operands=operands):
-            parts = [asked_of_lance(operand, types) for operand in operands]
+            parts = [lance_filter(operand, types) for operand in operands]
             kept = tuple(part for part, _ in parts if part is not None)
             return (Or(operands=kept), all(exact for _, exact in parts)) if len(kept) == len(parts) else _NOTHING
         case Not() | Is():
-            return (predicate, True) if asked_of_lance(predicate.operand, types)[1] else _NOTHING
+            return (predicate, True) if lance_filter(predicate.operand, types)[1] else _NOTHING
         case _ if not predicate.columns() <= types.keys() or not is_portable(predicate):
             return _NOTHING
         case Comparison(literal=literal) if _is_zero(literal):
@@ -70,11 +70,11 @@ def asked_of_lance(predicate: Predicate, types: Mapping[str, pa.DataType]) -> As
             return predicate, True
 
 
-def shallow(asked: Predicate | None, exact: bool) -> Asked:
+def shallow(pushed: Predicate | None, exact: bool) -> Pushdown:
     """The same without what is nested deeper than Lance's parser goes."""
-    if asked is None or nesting(asked) <= _DEEPEST:
-        return asked, exact
-    kept = [part for part in asked.operands if nesting(part) < _DEEPEST - 2] if isinstance(asked, And) else []
+    if pushed is None or nesting(pushed) <= _DEEPEST:
+        return pushed, exact
+    kept = [part for part in pushed.operands if nesting(part) < _DEEPEST - 2] if isinstance(pushed, And) else []
     return (all_of(kept) if kept else None), False
 
 
@@ -82,7 +82,7 @@ def _is_zero(literal: pa.Scalar) -> bool:
     return bool(pa.types.is_floating(literal.type) and literal.as_py() == 0)
 
 
-def _beside_zero(predicate: Comparison) -> Asked:
+def _beside_zero(predicate: Comparison) -> Pushdown:
     negative = copysign(1.0, predicate.literal.as_py()) < 0
     if predicate.operator == "<>":
         return Not(operand=IsNull(column=predicate.column)), False

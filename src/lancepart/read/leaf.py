@@ -21,7 +21,7 @@ from lancepart.model.nested import path_of, project
 from lancepart.model.predicate import Constant, Predicate
 from lancepart.model.schema import field_id
 from lancepart.read import constants
-from lancepart.read.lance_pushdown import asked_of_lance, shallow
+from lancepart.read.lance_pushdown import lance_filter, shallow
 from lancepart.storage import leaf_data
 from lancepart.storage.dataset import Dataset, Session
 from lancepart.storage.root import Root
@@ -177,7 +177,7 @@ def _count(handle: Any, task: LeafTask, where: str | None) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLeaf:
-    """A leaf opened for a task at one version: how its columns match, what it is asked, and what is asked after."""
+    """A leaf opened for a task at one version: how its columns match, the pushed filter, and the rest of it."""
 
     task: LeafTask
     handle: Any
@@ -236,7 +236,7 @@ def open_leaf(task: LeafTask, *, session: Session | None = None) -> Dataset:
 
 
 def _pushed(task: LeafTask, matching: Matching) -> tuple[str | None, Predicate | None]:
-    """What the leaf is asked in its own columns, and what is still to be asked of the rows that it gives."""
+    """The filter to push to Lance in the leaf's own columns, and the filter to evaluate on the rows that it gives."""
     predicate = task.predicate
     if predicate is None:
         return None, None
@@ -245,8 +245,8 @@ def _pushed(task: LeafTask, matching: Matching) -> tuple[str | None, Predicate |
         number = field_id(field)
         if number is not None and number in matching.names and matching.types[number] == field.type:
             names[field.name], types[field.name] = matching.names[number], field.type
-    asked, exact = shallow(*asked_of_lance(predicate, types))
-    return None if asked is None else asked.to_sql(names), None if exact else predicate
+    pushed, exact = shallow(*lance_filter(predicate, types))
+    return None if pushed is None else pushed.to_sql(names), None if exact else predicate
 
 
 def _needed(task: LeafTask, residual: Predicate | None) -> list[str]:

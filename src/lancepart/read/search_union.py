@@ -18,7 +18,7 @@ from lancepart.layout.metadata import TableMetadata
 from lancepart.model.predicate import Predicate
 from lancepart.model.schema import field_id
 from lancepart.read import union
-from lancepart.read.lance_pushdown import asked_of_lance, shallow
+from lancepart.read.lance_pushdown import lance_filter, shallow
 from lancepart.read.leaf import LeafTask
 from lancepart.storage import leaf_data, table_index
 from lancepart.storage.cache import cache
@@ -72,11 +72,11 @@ class SearchUnion:
         return (self.numbers[at] << _SHIFT) | (addresses & _OFFSETS)
 
     def pushed(self, predicate: Predicate, metadata: TableMetadata) -> str | None:
-        """A filter as the union is asked it; None if it can't be asked exactly."""
+        """The filter to push to the union; None if it can't be pushed exactly."""
         fields = [field for field in metadata.schema if field.name in predicate.columns()]
         names = {field.name: self.matching.names[field_id(field) or 0] for field in fields}
-        asked, exact = shallow(*asked_of_lance(predicate, {field.name: field.type for field in fields}))
-        return asked.to_sql(names) if asked is not None and exact else None
+        pushed, exact = shallow(*lance_filter(predicate, {field.name: field.type for field in fields}))
+        return pushed.to_sql(names) if pushed is not None and exact else None
 
     def shown(self, batch: pa.RecordBatch, fields: Sequence[pa.Field]) -> pa.RecordBatch:
         """Rows of the union in the table's columns."""

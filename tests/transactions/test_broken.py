@@ -187,7 +187,7 @@ def test_changes_and_snapshots_follow_a_leaf_to_its_new_place(local: Place) -> N
     assert found == Counter([(10, "A", 10, "insert")])
     assert content(opened(local, before)) == Counter(ROWS)
     with pytest.raises(InvalidTableStateError):
-        table.changes(last)
+        table.changes(last).to_arrow()
     table.maintenance.rollback(before)
     assert content(table) == Counter(ROWS)
     assert_whole(table)

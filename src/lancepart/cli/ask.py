@@ -89,7 +89,7 @@ def join(
     limit: Limit = 10,
     explain: Explain = False,
 ) -> Answer:
-    """Join two tables partition by partition, without a shuffle."""
+    """Join two tables, partition by partition where these agree."""
     keys = [(key.partition("=")[0], key.partition("=")[2]) if "=" in key else key for key in on]
     found = shell.table(left).join(shell.table(right), keys, how, where, column or None)
     if explain:

@@ -26,7 +26,7 @@ def test_a_table_is_joined_with_another(ask: Any, run: Any, table: lp.Partitione
     assert found == [{"id": 20, "id_right": 5}]
     assert ask("join", "t", "u", "--on", "country=country", "--how", "left", "-n", "3", "-c", "id") != []
     assert "plan" in ask("join", "t", "u", "--on", "country", "--explain")
-    assert "partition" in run("join", "t", "u", "--on", "id", code=1).stderr
+    assert ask("join", "t", "u", "--on", "id", "-c", "id", "-c", "country_right") == [{"id": 5, "country_right": "FR"}]
 
 
 def test_sql_is_asked_over_tables_by_name_and_over_a_warehouse(ask: Any, run: Any) -> None:

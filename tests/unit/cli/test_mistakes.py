@@ -68,7 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("search t '[1, 2, 3]'", 1, ["3", "2"]),
         ("search t '[1, two]'", 1, ["JSON list"]),
         ("search t '[1, 2]' --on id", 1, ["id"]),
-        ("join t t --on id", 1, ["partition"]),
+        ("join t nowhere --on id", 3, ["nowhere"]),
         ("join t t --on idd", 1, ["idd"]),
         ("join t t --on country --how sideways", 1, ["sideways"]),
         # making and loading

@@ -89,7 +89,8 @@ def _has_new(opening: Transaction, leaves: Sequence[Leaf], covered: set[str]) ->
 
     def lacks(leaf: Leaf) -> bool:
         handle = reading.open_leaf(_task(opening, leaf))
-        return any(union.fragment_key(leaf.location, item.metadata) not in covered for item in handle.get_fragments())
+        keys = (union.fragment_keys(leaf.location, item.metadata) for item in handle.get_fragments())
+        return any(union.covered_key(each, covered) is None for each in keys)
 
     return any(union.over(leaves, lacks))
 

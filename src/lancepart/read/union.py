@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
@@ -35,7 +35,7 @@ class Union:
     """One Lance dataset over leaves of a snapshot; ``fragments`` tells of each of its fragments whose it is.
 
     That is the leaf's object id, and the fragment's number in the leaf. ``keys`` are the numbers of fragments by their
-    ``fragment_key``, ``bases`` those of other directories.
+    ``fragment_keys``, ``bases`` those of other directories.
     """
 
     dataset: Dataset
@@ -79,7 +79,7 @@ def of_leaves(
     """All rows of some leaves, or those that a filter matches, as one dataset in memory or at ``uri``.
 
     ``partly`` are the leaves of which some rows may not match; by default the filter is asked of all. ``known`` are
-    the numbers of fragments that an index covers, by their ``fragment_key``; the others get higher ones. ``others``
+    the numbers of fragments that an index covers, by their ``fragment_keys``; the others get higher ones. ``others``
     are directories of datasets whose files are named later. Without ``copying``, leaves of which columns would have to
     be written anew are refused, and rows come in the order of the leaves as they are given.
     """
@@ -120,7 +120,7 @@ def _leaf_parts(builder: Builder, source: Source, place: Mapping[int | None, int
     made = builder.fragments(source, place, [(0, item) for item in found])
     return LeafParts(
         parts=tuple(
-            Part(key=fragment_key(source.leaf.location, item), fragment=int(item.id), shown=part, hidden=hidden)
+            Part(keys=fragment_keys(source.leaf.location, item), fragment=int(item.id), shown=part, hidden=hidden)
             for item, (part, hidden) in zip(found, made, strict=True)
         ),
         bases=frozenset(place.values()),
@@ -139,7 +139,7 @@ def _numbered(
     for leaf in leaves:
         found = there.get(leaf.object_id)
         for part in () if found is None else found.parts:
-            number = numbers.of(part.key)
+            number = numbers.of(part.keys)
             made.append(replace(part.shown, id=number))
             whose[number] = (leaf.object_id, part.fragment)
             if len(part.hidden):
@@ -147,9 +147,14 @@ def _numbered(
     return Union(dataset=empty.filled(made, hidden), fragments=whose, keys=numbers.given, bases=bases)
 
 
-def fragment_key(location: str, item: Fragment) -> str:
-    """What tells a fragment of a leaf from all others: the files that hold its rows."""
-    return " ".join([location, *(file.path for file in item.files)])
+def fragment_keys(location: str, item: Fragment) -> tuple[str, str]:
+    """What tells a fragment of a leaf from all others: the files of its rows, and these with its deleted rows.
+
+    An index that was built while rows were deleted lacks them for good, also where a rollback brings them back.
+    """
+    rows = " ".join([location, *(file.path for file in item.files)])
+    gone = item.deletion_file
+    return rows, rows if gone is None else f"{rows} without {gone.read_version}-{gone.id}"
 
 
 class Numbers:
@@ -159,13 +164,20 @@ class Numbers:
         self._known, self._next = known, max(known.values(), default=0)
         self.given: dict[str, int] = {}
 
-    def of(self, key: str) -> int:
-        """The number of a fragment by its key."""
-        number = self._known.get(key)
-        if number is None:
-            number = self._next = self._next + 1
-        self.given[key] = number
-        return number
+    def of(self, keys: tuple[str, str]) -> int:
+        """The number of a fragment: that which was known with all its rows, or with the same ones deleted."""
+        key = covered_key(keys, self._known)
+        if key is None:
+            self._next += 1
+            self.given[keys[1]] = self._next
+            return self._next
+        self.given[key] = self._known[key]
+        return self._known[key]
+
+
+def covered_key(keys: tuple[str, str], covered: Collection[str]) -> str | None:
+    """The key under which an index covers all rows of a fragment, None if it does not."""
+    return next((key for key in keys if key in covered), None)
 
 
 def over(items: Sequence[Item], action: Callable[[Item], Made]) -> list[Made]:

@@ -22,10 +22,10 @@ _EMPTY_BYTES = 16 << 10
 class Part:
     """A fragment of a leaf as a union names it, not numbered yet, with the offsets of its rows to hide.
 
-    ``key`` tells it from all others, ``fragment`` is its number in the leaf.
+    ``keys`` tell it from all others, ``fragment`` is its number in the leaf.
     """
 
-    key: str
+    keys: tuple[str, str]
     fragment: int
     shown: Fragment
     hidden: Offsets

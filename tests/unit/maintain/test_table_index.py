@@ -120,3 +120,22 @@ def test_a_look_up_tells_the_leaves_that_hold_a_key(table: lp.PartitionedTable) 
     assert table.scan("id = 17").count() == table.scan("id = 20001").count() == 1
     table.widen_column("k", pa.int64())
     assert table.scan("id = 17").count() == 1
+
+
+@pytest.mark.usefixtures("large")
+def test_rows_that_a_rollback_brings_back_are_found_by_an_index_built_without_them(
+    table: lp.PartitionedTable,
+) -> None:
+    version, wanted = table.version, rows(0, ROWS).column("v")[7].as_py()
+    table.delete("id = 7")
+    table.maintenance.create_index("v", scope="table", progress=False)
+    assert table.search(wanted, k=1).to_list()[0]["id"] != 7
+
+    table.maintenance.rollback(version)
+
+    found = table.search(wanted, k=1)
+    assert "table-wide index 'v_idx'" in found.explain()
+    assert found.to_list()[0]["id"] == 7
+    table.maintenance.optimize_indices(progress=False)
+    assert table.search(wanted, k=1).to_list()[0]["id"] == 7
+    check(table)

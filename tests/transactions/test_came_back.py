@@ -143,7 +143,7 @@ def test_who_read_a_partition_notices_that_it_was_made_again_at_the_same_version
 
 def test_a_rollback_that_meets_others_keeps_what_they_wrote_or_changes_nothing(local: Place) -> None:
     table, _ = emptied(local, ROWS)
-    begun = leaf_maintenance._strong
+    begun = leaf_maintenance.strong
     late: list[Any] = []
 
     def overtaken(manifest: Any, operation: str) -> Any:
@@ -151,11 +151,11 @@ def test_a_rollback_that_meets_others_keeps_what_they_wrote_or_changes_nothing(l
         opened(local).append(data([(9, "A", 9)]))
         return late[-1]
 
-    leaf_maintenance._strong = overtaken
+    leaf_maintenance.strong = overtaken
     try:
         table.maintenance.rollback("kept")
     finally:
-        leaf_maintenance._strong = begun
+        leaf_maintenance.strong = begun
 
     assert content(table) == Counter([*ROWS, (9, "A", 9)])
     assert_whole(table)

@@ -32,6 +32,7 @@ from lancepart.read.leaf import LeafTask
 from lancepart.read.scan import Scan
 from lancepart.spark.shapes import checked
 from lancepart.storage.root import Root, check_location
+from lancepart.storage.snapshot import Snapshot
 
 PLAN, COLUMNS, SECRETS = "lancepart.plan", "lancepart.columns", "lancepart.secrets"
 OPTIONS = frozenset({PLAN, COLUMNS, SECRETS})
@@ -198,8 +199,8 @@ class _Side:
         self._leaves = [_leaf(*row) for row in rows]
 
     def scan(self, where: str | None = None, columns: Sequence[str] | None = None, limit: int | None = None) -> Scan:
-        """A scan that stands for the table; it is planned already, so that there is no snapshot to be asked."""
-        return Scan.of(self.root, None, self.metadata, where, columns, limit)  # type: ignore[arg-type]
+        """A scan that stands for the table; it is planned already, so that its snapshot is one of nothing."""
+        return Scan.of(self.root, Snapshot(None, self.root), self.metadata, where, columns, limit)
 
     def tasks(self, pieces: Sequence[Piece], make: Callable[[Leaf], LeafTask]) -> tuple[LeafTask, ...]:
         """The tasks that pieces stand for."""

@@ -129,7 +129,7 @@ def test_a_row_that_means_another_table_drops_nothing(warehouse: Warehouse) -> N
     stray = make(warehouse, "ns", "stray")
     retold(warehouse, **{OWN_ROOT: stray})
 
-    with pytest.raises(InvalidTableStateError, match="not the table that the catalog's row means"):
+    with pytest.raises(InvalidTableStateError, match="not the one that the catalog's row refers to"):
         warehouse.drop(["ns", "t"])
 
     assert lp.open_table(f"{warehouse.catalog.root.uri}/{stray}").scan().count() == 1

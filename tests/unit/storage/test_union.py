@@ -16,7 +16,7 @@ def test_a_union_reads_the_files_of_a_leaf_and_hides_rows(local: Place) -> None:
     leaf = lance.write_dataset(rows(1, 2, 3), f"{local.root}/leaf")
     bases = union.Bases()
     numbers = bases.of_leaf(root, "leaf", leaf)
-    empty = union.create(root, union.MEMORY, leaf.schema, bases)
+    empty = union.create(root, union.MEMORY, leaf.schema, bases.registered(numbers.values()))
     (found,) = leaf.get_fragments()
     named = union.fragment(found.metadata, 0, fields={0: 0, 1: 1}, bases=numbers)
 

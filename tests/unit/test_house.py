@@ -115,3 +115,18 @@ def test_the_changes_of_a_leaf_change_by_their_own_methods() -> None:
                 found.append(f"{name}:{node.lineno}")
 
     assert found == []
+
+
+def test_the_columns_of_the_manifest_are_spelled_in_format_only() -> None:
+    """By name they are constants of ``format.names``; the rows of namespaces are built in ``format.rows``."""
+    rooms = ("storage/", "layout/", "plan/", "read/", "write/", "commit/", "maintain/")
+    found = []
+    for name, tree in modules(besides="format/"):
+        for node in ast.walk(tree) if name.startswith(rooms) else ():
+            spelled = isinstance(node, ast.Constant) and isinstance(node.value, str) and "object_type = " in node.value
+            column = isinstance(node, ast.Constant) and node.value in ("object_type", "metadata")
+            built = isinstance(node, ast.Call) and ast.unparse(node.func) == "Row"
+            if spelled or column or built:
+                found.append(f"{name}:{node.lineno}")
+
+    assert found == []

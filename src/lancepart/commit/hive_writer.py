@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lancepart.errors import InvalidTableStateError
+from lancepart.format.rows import namespace_row, table_row
 from lancepart.layout import hive
 from lancepart.layout.columns import converted, leaf_schema, to_leaf_columns
 from lancepart.layout.hive_tree import TreeManifest, TreeSnapshot, tree_leaves
@@ -22,7 +23,7 @@ from lancepart.model.ids import object_id
 from lancepart.storage import leaf_data, refs
 from lancepart.storage.dataset import create_dataset
 from lancepart.storage.manifest import RETRY_SECONDS
-from lancepart.storage.manifest_rows import NAMESPACE, TABLE, Change, Row, now
+from lancepart.storage.manifest_rows import Change, Row
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ExistsError, MissingError
 from lancepart.write.route import PartitionRows
@@ -141,12 +142,8 @@ class Leaves:
         def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, Mapping[str, Row]]:
             present = snapshot.rows([*wanted, *fresh])
             missing = [key for key in wanted if key not in present]
-            inserts = [Row(object_id=key, object_type=NAMESPACE, created_at=now()) for key in missing]
-            inserts += [
-                Row(object_id=key, object_type=TABLE, location=made.location, created_at=now())
-                for key, (made, _) in fresh.items()
-                if key not in present
-            ]
+            inserts = [namespace_row(key) for key in missing]
+            inserts += [table_row(key, made.location) for key, (made, _) in fresh.items() if key not in present]
             above = {row.object_id.rpartition("$")[0] for row in inserts} & set(present)
             return Change(inserts=tuple(inserts), touches=tuple(sorted(above))), present
 

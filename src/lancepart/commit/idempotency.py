@@ -9,7 +9,7 @@ from lancepart.errors import CommitConflictError, InvalidInputError
 from lancepart.format.names import ONCE
 from lancepart.format.records import KeyRecord, Signature
 from lancepart.format.rows import now
-from lancepart.storage.manifest_rows import Change, Update
+from lancepart.storage.manifest_rows import Change, metadata_update
 from lancepart.storage.snapshot import Snapshot
 
 
@@ -70,8 +70,7 @@ class IdempotencyKey:
             )
             row = record.to_row()
             if before is not None:
-                update = Update(object_id=each.object_id, values={"metadata": row.value("metadata")})
-                change += Change(updates=(update,))
+                change += Change(updates=(metadata_update(each.object_id, row.metadata or {}),))
             else:
                 change += Change(inserts=(row,))
         return change

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from lancepart.format.names import DATASET, NAMESPACE, SALT, partition_column
+from lancepart.format.names import DATASET, NAMESPACE, OBJECT_ID, SALT, of_type, partition_column, spec_namespace
 from lancepart.format.records import Stats
 from lancepart.layout.create import new_salt
 from lancepart.layout.layouts import as_leaves, candidates
@@ -45,7 +45,7 @@ def identifier(metadata: TableMetadata, key: Key) -> str:
     """The id that a new leaf with these values gets."""
     spec = metadata.spec
     names = [partition_name(metadata.salt, spec.id, key[: depth + 1]) for depth in range(len(key))]
-    return object_id([f"v{spec.id}", *names, DATASET])
+    return object_id([spec_namespace(spec.id), *names, DATASET])
 
 
 def identifiers(
@@ -78,14 +78,14 @@ def _namespaces(
     """The namespaces of a spec by the values that they stand for, outermost first; the first of two that are alike."""
     names = [partition_column(field.field_id) for field in spec.fields]
     first = _listed(replace(spec, fields=spec.fields[:1]), wanted)
-    test = f"object_type = '{NAMESPACE}'" + ("" if first is None else f" AND ({first})")
-    rows = snapshot.scan(test, columns=["object_id", *names])
+    test = of_type(NAMESPACE) + ("" if first is None else f" AND ({first})")
+    rows = snapshot.scan(test, columns=[OBJECT_ID, *names])
     assert rows is not None
     keys = list(zip(*(value_keys(rows.column(name)) for name in names), strict=True))
     found: dict[Key, str] = {}
-    for item, key in sorted(zip(rows.column("object_id").to_pylist(), keys, strict=True)):
+    for item, key in sorted(zip(rows.column(OBJECT_ID).to_pylist(), keys, strict=True)):
         depth = item.count("$")
-        if item.startswith(f"v{spec.id}$") and depth <= len(names):
+        if item.startswith(f"{spec_namespace(spec.id)}$") and depth <= len(names):
             found.setdefault(key[:depth], item)
     return found
 

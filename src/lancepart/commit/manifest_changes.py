@@ -14,7 +14,7 @@ from lancepart.commit.leaf_changes import LeafChanges
 from lancepart.format import names
 from lancepart.format.names import (
     FENCE,
-    NAMESPACE,
+    LOCATION,
     READ_BRANCH,
     READ_TAG,
     READ_VERSION,
@@ -23,12 +23,12 @@ from lancepart.format.names import (
     split_version_id,
 )
 from lancepart.format.records import LeafRecord, VersionRecord
-from lancepart.format.rows import Row, dump_metadata, now
+from lancepart.format.rows import Row, namespace_row, now
 from lancepart.layout.layouts import capabilities
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.spec import PartitionSpec
-from lancepart.storage.manifest_rows import Change, Update
+from lancepart.storage.manifest_rows import Change, Update, metadata_update
 from lancepart.storage.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _of_work(
 
 def _place(work: LeafChanges) -> JsonObject:
     """Where a leaf is from now on, if that is another place than before."""
-    return {"location": work.location} if work.is_relocated else {}
+    return {LOCATION: work.location} if work.is_relocated else {}
 
 
 def _of_unrecorded(transaction: Transaction, snapshot: Snapshot, work: LeafChanges) -> tuple[list[Row], list[Update]]:
@@ -133,7 +133,7 @@ def missing_namespaces(snapshot: Snapshot, spec: PartitionSpec, works: Sequence[
         for depth in range(1, len(parts) + 1):
             identifier = "$".join(parts[:depth])
             columns = _columns(spec, work, depth - 1)
-            row = Row(object_id=identifier, object_type=NAMESPACE, metadata={}, created_at=now(), columns=columns)
+            row = namespace_row(identifier, metadata={}, columns=columns)
             wanted.setdefault(identifier, row)
     present = snapshot.rows(wanted)
     return [row for identifier, row in wanted.items() if identifier not in present]
@@ -170,9 +170,8 @@ def with_mark(change: Change, snapshot: Snapshot, metadata: TableMetadata, mark:
     identifier = fence_id(metadata)
     row = snapshot.row(identifier)
     if row is not None:
-        details = dump_metadata({**(row.metadata or {}), **mark})
-        return change + Change(updates=(Update(object_id=identifier, values={"metadata": details}),))
-    fresh = Row(object_id=identifier, object_type=NAMESPACE, metadata=mark, created_at=now())
+        return change + Change(updates=(metadata_update(identifier, {**(row.metadata or {}), **mark}),))
+    fresh = namespace_row(identifier, metadata=mark)
     others = tuple(item for item in change.inserts if item.object_id != identifier)
     return replace(change, inserts=(fresh, *others))
 

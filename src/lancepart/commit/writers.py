@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 
 from lancepart.format.names import ONCE
 from lancepart.format.records import KeyRecord, Signature, number_of
-from lancepart.format.rows import dump_metadata, now, read_rows
+from lancepart.format.rows import now, read_rows
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.manifest_rows import Change, Update
+from lancepart.storage.manifest_rows import Change, metadata_update
 from lancepart.storage.snapshot import Snapshot
 
 LONG_SECONDS = 600.0
@@ -59,8 +59,7 @@ def enter(manifest: Manifest, signature: Signature, since: int, began: float) ->
             return Change(), None
         said = {_AGE: age, _VERSION: snapshot.version}
         if known is not None:
-            metadata = dump_metadata({**(known.metadata or {}), **said})
-            return Change(updates=(Update(object_id=identifier, values={"metadata": metadata}),)), None
+            return Change(updates=(metadata_update(identifier, {**(known.metadata or {}), **said}),)), None
         record = KeyRecord(
             object_id=identifier,
             key=signature.transaction,

@@ -8,6 +8,9 @@ import pyarrow as pa
 
 OWN = "lancepart."
 
+OBJECT_ID, OBJECT_TYPE, LOCATION, METADATA = "object_id", "object_type", "location", "metadata"
+BASE_OBJECTS = "base_objects"
+
 NAMESPACE = "namespace"
 TABLE = "table"
 TABLE_VERSION = "table_version"
@@ -53,6 +56,24 @@ LEAF_ID = "lancepart:field_id"
 _VERSION = re.compile(r"(.+)\$([0-9]+)", re.DOTALL)
 
 
+def of_type(object_type: str) -> str:
+    """A filter for the rows of ``__manifest`` of one type.
+
+    >>> of_type(TABLE)
+    "object_type = 'table'"
+    """
+    return f"{OBJECT_TYPE} = '{object_type}'"
+
+
+def spec_namespace(spec_id: int) -> str:
+    """The id of the namespace of a spec version, in which its partitions are.
+
+    >>> spec_namespace(2)
+    'v2'
+    """
+    return f"v{spec_id}"
+
+
 def partition_column(field_id: str) -> str:
     """The manifest's column for a partition field."""
     return f"{PARTITION_PREFIX}{field_id}"
@@ -64,7 +85,7 @@ def fence_id(first_spec: int) -> str:
     >>> fence_id(1)
     'v1'
     """
-    return f"v{first_spec}"
+    return spec_namespace(first_spec)
 
 
 def version_id(leaf: str, number: int) -> str:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from lancepart.errors import InvalidTableStateError
-from lancepart.format.names import TABLE
+from lancepart.format.names import BASE_OBJECTS, LOCATION, METADATA, NAMESPACE, OBJECT_ID, OBJECT_TYPE, TABLE
 from lancepart.model.aliases import JsonMapping, JsonObject, Value
 
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"
@@ -19,11 +19,11 @@ CREATED_AT = pa.field("created_at", pa.timestamp("us", "UTC"))
 
 SCHEMA = pa.schema(
     [
-        pa.field("object_id", pa.string(), nullable=False, metadata={PRIMARY_KEY_POSITION: "0"}),
-        pa.field("object_type", pa.string(), nullable=False),
-        pa.field("location", pa.string()),
-        pa.field("metadata", pa.string()),
-        pa.field("base_objects", pa.list_(pa.field("object_id", pa.string()))),
+        pa.field(OBJECT_ID, pa.string(), nullable=False, metadata={PRIMARY_KEY_POSITION: "0"}),
+        pa.field(OBJECT_TYPE, pa.string(), nullable=False),
+        pa.field(LOCATION, pa.string()),
+        pa.field(METADATA, pa.string()),
+        pa.field(BASE_OBJECTS, pa.list_(pa.field(OBJECT_ID, pa.string()))),
         CREATED_AT,
     ]
 )
@@ -74,6 +74,16 @@ class Row:
         given = {} if self.object_type == TABLE else self.metadata or {}
         lasting = {key: value for key, value in given.items() if key not in FINISHED_LATER}
         return self.object_type, self.location, self.created_at, lasting
+
+
+def namespace_row(object_id: str, *, metadata: JsonMapping | None = None, columns: JsonMapping | None = None) -> Row:
+    """The row of a namespace that is made now."""
+    return Row(object_id=object_id, object_type=NAMESPACE, metadata=metadata, created_at=now(), columns=columns or {})
+
+
+def table_row(object_id: str, location: str) -> Row:
+    """The row of a table of which nothing but its place is recorded, made now."""
+    return Row(object_id=object_id, object_type=TABLE, location=location, created_at=now())
 
 
 def read_rows(found: pa.Table | None) -> list[Row]:

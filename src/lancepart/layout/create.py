@@ -14,7 +14,8 @@ from lancepart.errors import (
     InvalidInputError,
     TableAlreadyExistsError,
 )
-from lancepart.format.names import FORMAT, LAST_FIELD, OWN, READ_VERSION, partition_column
+from lancepart.format.names import FORMAT, LAST_FIELD, OBJECT_ID, OWN, READ_VERSION, partition_column, spec_namespace
+from lancepart.format.rows import namespace_row
 from lancepart.layout.field_ids import highest_field_id
 from lancepart.layout.hive import is_hive
 from lancepart.layout.layouts import layout_of
@@ -37,7 +38,7 @@ from lancepart.model.schema import (
 from lancepart.model.spec import PartitionField, PartitionSpec, evolve
 from lancepart.storage import occupied
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, now
+from lancepart.storage.manifest_rows import Change
 from lancepart.storage.root_contents import refuse_file, refuse_plain
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError
@@ -109,7 +110,7 @@ def refuse_taken(manifest: Manifest) -> None:
     snapshot = manifest.snapshot()
     if is_partitioned(snapshot.properties) or is_hive(snapshot.properties):
         raise TableAlreadyExistsError(f"there is a partitioned table at {manifest.root.uri!r} already: open it")
-    found = snapshot.scan(None, columns=["object_id"], limit=1)
+    found = snapshot.scan(None, columns=[OBJECT_ID], limit=1)
     if found is not None and found.num_rows:
         raise TableAlreadyExistsError(
             f"{manifest.root.uri!r} is a catalog with other objects in it: a partitioned table needs a root of its own"
@@ -128,7 +129,7 @@ def partition_fields(spec: PartitionSpec) -> list[pa.Field]:
 
 def ensure_namespace(manifest: Manifest, spec: PartitionSpec) -> None:
     """Give a spec version its namespace."""
-    row = Row(object_id=f"v{spec.id}", object_type=NAMESPACE, metadata={}, created_at=now())
+    row = namespace_row(spec_namespace(spec.id), metadata={})
 
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
         return (Change() if snapshot.row(row.object_id) is not None else Change(inserts=(row,))), None

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lancepart.errors import InvalidTableStateError, UnsupportedOperationError
-from lancepart.format.names import READ_BRANCH, READ_TAG, READ_VERSION, TABLE
+from lancepart.format.names import OBJECT_ID, READ_BRANCH, READ_TAG, READ_VERSION, TABLE, of_type
 from lancepart.layout import leaves
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import WEAK, TableMetadata
@@ -59,9 +59,9 @@ def refuse_unpinned(snapshot: Snapshot) -> None:
     """Refuse time travel to a snapshot in which a leaf's row names no version, so that it is read at its latest."""
     known = snapshot.schema.names if snapshot.schema is not None else ()
     unnamed = [f"{field.name} IS NULL" for field in (READ_VERSION, READ_TAG) if field.name in known]
-    found = snapshot.scan(" AND ".join([f"object_type = '{TABLE}'", *unnamed]), columns=["object_id"], limit=1)
+    found = snapshot.scan(" AND ".join([of_type(TABLE), *unnamed]), columns=[OBJECT_ID], limit=1)
     if found is not None and found.num_rows:
         raise UnsupportedOperationError(
-            f"snapshot {snapshot.version} can't be read: leaf {found['object_id'][0].as_py()!r} of the 'draft' layout "
+            f"snapshot {snapshot.version} can't be read: leaf {found[OBJECT_ID][0].as_py()!r} of the 'draft' layout "
             "names no read_version there; use the table without a version, or lancepart.upgrade"
         )

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.errors import InvalidTableStateError, TableNotFoundError
-from lancepart.format.names import partition_column
+from lancepart.format.names import LOCATION, OBJECT_ID, TABLE, of_type, partition_column
 from lancepart.layout import hive
 from lancepart.layout.hive_bare import inferred
 from lancepart.layout.leaves import Leaf
@@ -24,7 +24,7 @@ from lancepart.model.spec import PartitionField
 from lancepart.model.transforms.hive import FloorBucket, Hash, Unknown
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.manifest_rows import TABLE, Row
+from lancepart.storage.manifest_rows import Row
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot, beneath
 
@@ -81,10 +81,10 @@ class TreeSnapshot(Snapshot):
     def _registered(self) -> list[Found]:
         prefix = object_id(self.namespace)
         below = f" AND {beneath(prefix)}" if prefix else ""
-        rows = self.scan(f"object_type = '{TABLE}'{below}", columns=["object_id", "location"])
+        rows = self.scan(f"{of_type(TABLE)}{below}", columns=[OBJECT_ID, LOCATION])
         assert rows is not None
         cut = len(prefix) + 1 if prefix else 0
-        pairs = zip(rows.column("object_id").to_pylist(), rows.column("location").to_pylist(), strict=True)
+        pairs = zip(rows.column(OBJECT_ID).to_pylist(), rows.column(LOCATION).to_pylist(), strict=True)
         found = {path[cut:]: location for path, location in pairs if "=" in path[cut:]}
         lost = [path for path, location in found.items() if location is None]
         if lost:
@@ -144,8 +144,8 @@ def is_bare_tree(root: Root, namespace: Sequence[str]) -> bool:
 def _tree(metadata: TableMetadata, keys: tuple[str, ...], found: list[Found], prefix: str) -> Tree:
     rows = [_values(path, keys) for path, _ in found]
     columns: JsonObject = {
-        "object_id": pa.array([f"{prefix}${path}" if prefix else path for path, _ in found], _TEXT),
-        "location": pa.array([location for _, location in found], _TEXT),
+        OBJECT_ID: pa.array([f"{prefix}${path}" if prefix else path for path, _ in found], _TEXT),
+        LOCATION: pa.array([location for _, location in found], _TEXT),
     }
     fields: list[PartitionField] = []
     for index, field in enumerate(metadata.spec.fields):
@@ -199,8 +199,8 @@ def tree_leaves(tree: Tree, rows: pa.Table) -> tuple[Leaf, ...]:
         )
         for at, (identifier, location, key, shown) in enumerate(
             zip(
-                rows.column("object_id").to_pylist(),
-                rows.column("location").to_pylist(),
+                rows.column(OBJECT_ID).to_pylist(),
+                rows.column(LOCATION).to_pylist(),
                 zip(*map(value_keys, columns), strict=True),
                 zip(*map(value_texts, columns), strict=True),
                 strict=True,

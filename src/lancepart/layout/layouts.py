@@ -9,7 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.errors import InvalidTableStateError, UnsupportedOperationError
-from lancepart.format.names import READ_BRANCH, READ_TAG, READ_VERSION, TABLE, partition_column
+from lancepart.format.names import (
+    OBJECT_ID,
+    READ_BRANCH,
+    READ_TAG,
+    READ_VERSION,
+    TABLE,
+    of_type,
+    partition_column,
+    spec_namespace,
+)
 from lancepart.layout import leaves
 from lancepart.layout.capabilities import Capabilities, Publishing
 from lancepart.layout.draft import draft_leaves, refuse_unpinned
@@ -113,9 +122,10 @@ class ManifestLayout:
 
     def leaf_counts(self, snapshot: Snapshot, metadata: TableMetadata) -> dict[int, int]:
         """By the prefixes of their ids, which name the spec version."""
-        found = snapshot.scan(f"object_type = '{TABLE}'", columns=["object_id"])
-        ids = found.column("object_id") if found is not None else pa.chunked_array([[]], pa.string())
-        return {spec.id: pc.sum(pc.starts_with(ids, f"v{spec.id}$")).as_py() or 0 for spec in metadata.specs}
+        found = snapshot.scan(of_type(TABLE), columns=[OBJECT_ID])
+        ids = found.column(OBJECT_ID) if found is not None else pa.chunked_array([[]], pa.string())
+        prefixes = {spec.id: f"{spec_namespace(spec.id)}$" for spec in metadata.specs}
+        return {number: pc.sum(pc.starts_with(ids, prefix)).as_py() or 0 for number, prefix in prefixes.items()}
 
     def is_declared(self, root: Root, leaf: Leaf) -> bool:
         """Never: a row is written when the leaf has its first version."""

@@ -12,11 +12,16 @@ import pyarrow.compute as pc
 from lancepart.errors import InvalidTableStateError
 from lancepart.format.names import (
     DATASET,
+    LOCATION,
+    METADATA,
+    OBJECT_ID,
     READ_BRANCH,
     READ_TAG,
     READ_VERSION,
     TABLE,
+    of_type,
     partition_column,
+    spec_namespace,
 )
 from lancepart.format.records import Stats, leaf_facts, told_rows
 from lancepart.format.rows import parse_metadata
@@ -65,14 +70,14 @@ def candidates(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, wh
 
 
 def _queried(snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool) -> pa.Table:
-    columns = ["object_id", "location", "metadata", *map(partition_column, (f.field_id for f in spec.fields))]
+    columns = [OBJECT_ID, LOCATION, METADATA, *map(partition_column, (f.field_id for f in spec.fields))]
     known = snapshot.schema.names if snapshot.schema is not None else ()
     columns += [field.name for field in (READ_VERSION, READ_BRANCH, READ_TAG) if field.name in known]
-    test = f"object_type = '{TABLE}'" if where is None else f"({where}) AND object_type = '{TABLE}'"
+    test = of_type(TABLE) if where is None else f"({where}) AND {of_type(TABLE)}"
     found = snapshot.scan(test, columns=None if whole else columns)
     assert found is not None
-    ids = found.column("object_id")
-    mine = pc.and_(pc.starts_with(ids, f"v{spec.id}$"), pc.ends_with(ids, f"${DATASET}"))
+    ids = found.column(OBJECT_ID)
+    mine = pc.and_(pc.starts_with(ids, f"{spec_namespace(spec.id)}$"), pc.ends_with(ids, f"${DATASET}"))
     depth = pc.equal(pc.count_substring(ids, "$"), len(spec.fields) + 1)
     leaves = found.filter(pc.and_(mine, depth))
     _refuse_doubled(leaves, "object_id")
@@ -113,8 +118,8 @@ def manifest_leaves(
     texts = list(zip(*map(value_texts, columns), strict=True)) if columns else [()] * rows.num_rows
     leaves = []
     for object_id, location, (_, _, stats), key, own in zip(
-        rows.column("object_id").to_pylist(),
-        rows.column("location").to_pylist(),
+        rows.column(OBJECT_ID).to_pylist(),
+        rows.column(LOCATION).to_pylist(),
         facts,
         keys,
         texts,
@@ -140,28 +145,28 @@ def manifest_leaves(
 
 def _details(rows: pa.Table) -> list[JsonMapping]:
     """What the rows of leaves say in their metadata, read in one go: there may be a million of them."""
-    texts = rows.column("metadata").to_pylist()
+    texts = rows.column(METADATA).to_pylist()
     try:
         found: list[JsonMapping] = json.loads(f"[{','.join(text or '{}' for text in texts)}]")
     except (ValueError, RecursionError):
         found = []
     if len(found) == len(texts) and all(isinstance(entry, dict) for entry in found):
         return found
-    ids = rows.column("object_id").to_pylist()
+    ids = rows.column(OBJECT_ID).to_pylist()
     return [parse_metadata(key, text) or {} for key, text in zip(ids, texts, strict=True)]
 
 
 def is_current(snapshot: Snapshot, rows: pa.Table) -> bool:
     """Whether the rows of leaves speak of the newest version of each: no ``table_version`` row is ahead of them."""
     numbers = [leaf_facts(entry)[0] for entry in _details(rows)]
-    return not newer_versions(snapshot, dict(zip(rows.column("object_id").to_pylist(), numbers, strict=True)))
+    return not newer_versions(snapshot, dict(zip(rows.column(OBJECT_ID).to_pylist(), numbers, strict=True)))
 
 
 def total_rows(rows: pa.Table) -> int | None:
     """The sum of the rows that leaves' rows in the manifest tell of; ``None`` if one tells nothing."""
     if READ_VERSION.name not in rows.schema.names:
         return None
-    found = told_rows(rows.column("metadata").combine_chunks(), rows.column(READ_VERSION.name).combine_chunks())
+    found = told_rows(rows.column(METADATA).combine_chunks(), rows.column(READ_VERSION.name).combine_chunks())
     return None if found is None else int(pc.sum(found).as_py() or 0)
 
 

@@ -8,7 +8,7 @@ from itertools import compress
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancepart.format.names import READ_VERSION, TABLE_VERSION, split_version_id, version_id
+from lancepart.format.names import OBJECT_ID, READ_VERSION, TABLE_VERSION, of_type, split_version_id, version_id
 from lancepart.format.records import Stats
 from lancepart.storage.snapshot import Snapshot, beneath, literals
 
@@ -26,7 +26,7 @@ def read_versions(
     The highest ``table_version`` row is the truth; the table's own row says the same faster, unless another writer
     moved only the former.
     """
-    ids = rows.column("object_id").to_pylist()
+    ids = rows.column(OBJECT_ID).to_pylist()
     pointers = (
         rows.column(READ_VERSION.name).to_pylist() if READ_VERSION.name in rows.schema.names else [None] * len(ids)
     )
@@ -73,7 +73,7 @@ def _rows_of(snapshot: Snapshot, numbers: Mapping[str, int]) -> Iterator[tuple[s
     """The ids and versions of the ``table_version`` rows of some leaves, at least of those with a higher number."""
     if not numbers:
         return
-    kind, columns = f"object_type = '{TABLE_VERSION}'", ["object_id", READ_VERSION.name]
+    kind, columns = of_type(TABLE_VERSION), [OBJECT_ID, READ_VERSION.name]
     if len(numbers) <= _LOOKED_UP:
         leaves = list(numbers)
         for start in range(0, len(leaves), _AT_ONCE):
@@ -83,12 +83,12 @@ def _rows_of(snapshot: Snapshot, numbers: Mapping[str, int]) -> Iterator[tuple[s
     found = snapshot.scan(kind, columns=columns)
     assert found is not None
     known = pa.array([version_id(key, number) for key, number in numbers.items()], pa.string())
-    yield from _pairs(found.filter(pc.invert(pc.is_in(found.column("object_id"), value_set=known))))
+    yield from _pairs(found.filter(pc.invert(pc.is_in(found.column(OBJECT_ID), value_set=known))))
 
 
 def _pairs(found: pa.Table) -> Iterator[tuple[str, int | None]]:
     assert found is not None
-    return zip(found.column("object_id").to_pylist(), found.column(READ_VERSION.name).to_pylist(), strict=True)
+    return zip(found.column(OBJECT_ID).to_pylist(), found.column(READ_VERSION.name).to_pylist(), strict=True)
 
 
 def _recorded(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, int | None]:
@@ -100,5 +100,5 @@ def _recorded(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, int |
         return {}
     wanted = {version_id(key, number): key for key, number in numbers.items()}
     few = f" AND object_id IN ({literals(wanted)})" if len(wanted) <= _LOOKED_UP else ""
-    found = snapshot.scan(f"object_type = '{TABLE_VERSION}'{few}", columns=["object_id", READ_VERSION.name])
+    found = snapshot.scan(f"{of_type(TABLE_VERSION)}{few}", columns=[OBJECT_ID, READ_VERSION.name])
     return {wanted[item]: version for item, version in _pairs(found) if item in wanted}

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lancepart.commit.manifest_changes import last_numbers
 from lancepart.errors import InvalidInputError, TableVersionNotFoundError, UnsupportedOperationError
-from lancepart.format.names import TABLE_VERSION, version_id
+from lancepart.format.names import OBJECT_ID, TABLE_VERSION, of_type, version_id
 from lancepart.format.records import VersionRecord
 from lancepart.format.rows import read_rows
 from lancepart.layout import create
@@ -194,9 +194,9 @@ def _records(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, VersionRecord]
     if len(ids) <= _LISTED:
         rows = list(snapshot.rows(ids).values())
     else:
-        found = snapshot.scan(f"object_type = '{TABLE_VERSION}'")
+        found = snapshot.scan(of_type(TABLE_VERSION))
         assert found is not None
-        wanted = found.filter(pc.is_in(found.column("object_id"), pa.array(ids, pa.string())))
+        wanted = found.filter(pc.is_in(found.column(OBJECT_ID), pa.array(ids, pa.string())))
         rows = read_rows(wanted)
     return {row.object_id: record for row in rows if (record := VersionRecord.from_row(row)) is not None}
 

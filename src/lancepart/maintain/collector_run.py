@@ -15,6 +15,7 @@ from functools import partial
 from lancepart.commit import manifest_changes
 from lancepart.commit.floors import Floor
 from lancepart.errors import ConcurrentModificationError
+from lancepart.format.names import METADATA
 from lancepart.format.rows import dump_metadata
 from lancepart.layout.metadata import FLOORS, TableMetadata, requiring
 from lancepart.maintain import sweep
@@ -88,7 +89,7 @@ class Collecting:
         updates = [
             Update(
                 object_id=row.object_id,
-                values={"metadata": dump_metadata({**(row.metadata or {}), **floor.raised(row.metadata)})},
+                values={METADATA: dump_metadata({**(row.metadata or {}), **floor.raised(row.metadata)})},
             )
             for row in snapshot.rows(ids).values()
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from lancepart.errors import LanceNamespaceError
+from lancepart.format.names import OBJECT_ID
 from lancepart.layout import create
 from lancepart.storage import manifest as manifests
 from lancepart.storage.files import Files
@@ -23,7 +24,7 @@ def discard_new(manifest: Manifest, salt: str) -> bool:
     with contextlib.suppress(LanceNamespaceError, OSError):
         snapshot = manifest.snapshot()
         found = create.load(manifest, snapshot)
-        rows = snapshot.scan(None, columns=["object_id"])
+        rows = snapshot.scan(None, columns=[OBJECT_ID])
         if found.salt != salt or found.change or rows is None or rows.column(0).to_pylist() != [f"v{found.spec.id}"]:
             return False
         manifest.seal(snapshot)

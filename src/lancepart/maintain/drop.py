@@ -12,6 +12,7 @@ from lancepart.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
+from lancepart.format.names import LOCATION, of_type
 from lancepart.layout import opening
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import NAME, Manifest
@@ -75,8 +76,8 @@ def _is_whole(root: Root) -> bool:
 
 def _leaf_directories(manifest: Manifest, files: Files) -> set[str]:
     """The directories that rows of the manifest name, and those that only a writer of the table can have made."""
-    found = manifest.snapshot().scan(f"object_type = '{TABLE}'", columns=["location"])
-    named = set() if found is None else {str(location) for location in found.column("location").to_pylist() if location}
+    found = manifest.snapshot().scan(of_type(TABLE), columns=[LOCATION])
+    named = set() if found is None else {str(location) for location in found.column(LOCATION).to_pylist() if location}
     folders, _ = files.children()
     return named | {folder for folder in folders if is_of_root(f"{folder}/data/file")} - {NAME}
 

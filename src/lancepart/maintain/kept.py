@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lancepart.commit.idempotency import is_key
-from lancepart.format.names import READ_VERSION, TABLE, TABLE_VERSION, split_version_id
+from lancepart.format.names import METADATA, OBJECT_ID, READ_VERSION, TABLE, TABLE_VERSION, of_type, split_version_id
 from lancepart.format.records import VersionRecord
 from lancepart.format.rows import Row
 from lancepart.layout import create
@@ -148,8 +148,8 @@ def _removed(manifest: Manifest, owners: set[str], oldest: int, latest: int) -> 
     if not owners:
         return
     for version in _between(manifest, oldest, latest):
-        ids = f"object_type = '{TABLE}' AND object_id IN ({literals(sorted(owners))})"
-        found = history.at(manifest, version).scan(ids, columns=["object_id"])
+        ids = f"{of_type(TABLE)} AND {OBJECT_ID} IN ({literals(sorted(owners))})"
+        found = history.at(manifest, version).scan(ids, columns=[OBJECT_ID])
         if found is not None and found.num_rows:
             yield from (leaf for leaf in leaves_at(manifest, version) if leaf.object_id in owners)
 
@@ -163,9 +163,9 @@ def _recorded(snapshot: Snapshot) -> Iterator[VersionRecord]:
 
     Where a commit wrote a leaf's rows anew, what came and went is found by the versions between which it did.
     """
-    found = snapshot.scan(f"object_type = '{TABLE_VERSION}'", columns=["object_id", READ_VERSION.name, "metadata"])
+    found = snapshot.scan(of_type(TABLE_VERSION), columns=[OBJECT_ID, READ_VERSION.name, METADATA])
     assert found is not None
     for item in found.to_pylist():
-        record = None if is_key(item["object_id"]) else VersionRecord.from_row(Row.read(item))
+        record = None if is_key(item[OBJECT_ID]) else VersionRecord.from_row(Row.read(item))
         if record is not None and record.read_version is not None:
             yield record

@@ -8,7 +8,17 @@ from dataclasses import replace
 
 from lancepart.commit.manifest_changes import who
 from lancepart.errors import ConcurrentModificationError, InternalError
-from lancepart.format.names import READ_BRANCH, READ_TAG, READ_VERSION, TABLE_VERSION, UPGRADED, split_version_id
+from lancepart.format.names import (
+    LOCATION,
+    OBJECT_ID,
+    READ_BRANCH,
+    READ_TAG,
+    READ_VERSION,
+    TABLE_VERSION,
+    UPGRADED,
+    of_type,
+    split_version_id,
+)
 from lancepart.format.records import LeafRecord, Signature, Stats, VersionRecord
 from lancepart.format.rows import now
 from lancepart.layout import create
@@ -108,7 +118,7 @@ def record_versions(manifest: Manifest) -> None:
 
 def _recorded(snapshot: Snapshot) -> dict[str, tuple[int, int | None]]:
     """The highest number of each leaf's versions, and the version that it stands for."""
-    found = snapshot.scan(f"object_type = '{TABLE_VERSION}'", columns=["object_id", READ_VERSION.name])
+    found = snapshot.scan(of_type(TABLE_VERSION), columns=[OBJECT_ID, READ_VERSION.name])
     assert found is not None
     highest: dict[str, tuple[int, int | None]] = {}
     for item, version in zip(*(found.column(name).to_pylist() for name in found.column_names), strict=True):
@@ -142,7 +152,7 @@ def _pointer(leaf: Leaf, number: int, stats: Stats, others: JsonMapping) -> Json
         stats=stats,
         others=others,
     )
-    return {**record.to_values(), "location": leaf.location, READ_BRANCH.name: None, READ_TAG.name: None}
+    return {**record.to_values(), LOCATION: leaf.location, READ_BRANCH.name: None, READ_TAG.name: None}
 
 
 def _verify(root: Root, snapshot: Snapshot, before: TableMetadata, after: TableMetadata, executor: Executor) -> None:

@@ -16,9 +16,18 @@ from lancepart.errors import (
     TableAlreadyExistsError,
     UnsupportedOperationError,
 )
-from lancepart.format.names import IDENTITY, MOVED_ROOT, OLD_TREE, READ_VERSION, UPGRADE, partition_column
+from lancepart.format.names import (
+    IDENTITY,
+    METADATA,
+    MOVED_ROOT,
+    OLD_TREE,
+    READ_VERSION,
+    UPGRADE,
+    partition_column,
+    spec_namespace,
+)
 from lancepart.format.records import LeafRecord, Signature, Stats, VersionRecord
-from lancepart.format.rows import read_rows
+from lancepart.format.rows import namespace_row, read_rows
 from lancepart.layout import create, hive, opening
 from lancepart.layout.hive_tree import TreeManifest, TreeSnapshot, namespace_properties
 from lancepart.layout.layouts import layout_of
@@ -39,7 +48,7 @@ from lancepart.read.engine import Executor
 from lancepart.storage import leaf_data
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, Update, dump_metadata, now
+from lancepart.storage.manifest_rows import Change, Row, Update, dump_metadata, metadata_update, now
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError
@@ -157,11 +166,12 @@ def _publish(
         wanted: dict[str, Row] = {}
         for partition in partitions:
             wanted |= _rows(target.root, metadata.spec, partition, identifier, user)
-        wanted.setdefault("v1", Row(object_id="v1", object_type=NAMESPACE, metadata={}, created_at=now()))
-        present = {row.object_id: row for row in snapshot.below("v1")} | snapshot.rows(["v1"])
+        first = spec_namespace(metadata.spec.id)
+        wanted.setdefault(first, namespace_row(first, metadata={}))
+        present = {row.object_id: row for row in snapshot.below(first)} | snapshot.rows([first])
         inserts = tuple(row for key, row in wanted.items() if key not in present)
         updates = tuple(
-            Update(object_id=key, values={"metadata": dump_metadata(row.metadata or {}), **_pointer(row)})
+            Update(object_id=key, values={METADATA: dump_metadata(row.metadata or {}), **_pointer(row)})
             for key, row in wanted.items()
             if key in present and _pointer(row) != _pointer(present[key])
         )
@@ -183,7 +193,7 @@ def _rows(root: Root, spec: PartitionSpec, partition: Partition, identifier: str
     for depth in range(1, len(names)):
         mine = {column: values[column] for column in columns[: depth - 1]}
         key = object_id(names[:depth])
-        found[key] = Row(object_id=key, object_type=NAMESPACE, metadata={}, created_at=now(), columns=mine)
+        found[key] = namespace_row(key, metadata={}, columns=mine)
     handle = leaf_data.open_leaf(root, partition.location, partition.version)
     rows, size, fragments = leaf_data.measure(handle)
     stats = Stats(rows=rows, bytes=size, fragments=fragments)
@@ -230,8 +240,8 @@ def _swap(tree: TreeManifest, target: Manifest, metadata: TableMetadata, locatio
         if row is None:
             return Change(), False
         mine = {key: value for key, value in (row.metadata or {}).items() if key not in old}
-        text = dump_metadata({**mine, MOVED_ROOT: location, IDENTITY: metadata.salt, OLD_TREE: kept})
-        return Change(updates=(Update(object_id=row.object_id, values={"metadata": text}),)), True
+        marked = {**mine, MOVED_ROOT: location, IDENTITY: metadata.salt, OLD_TREE: kept}
+        return Change(updates=(metadata_update(row.object_id, marked),)), True
 
     return Manifest(tree.root).transact(plan)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lancepart.format.names import LOCATION, OBJECT_ID, TABLE, of_type
 from lancepart.layout.layouts import as_leaves, candidates, layout_for
 from lancepart.layout.leaves import Leaf, is_current, total_rows
 from lancepart.layout.metadata import STRONG, TableMetadata
@@ -49,8 +50,8 @@ class Plan:
                 pushed = f"\n      AND {spec.pushed}" if spec.pushed else ""
                 tests.append(f"(object_id LIKE 'v{spec.spec_id}$%'{pushed})")
         choices = "\n    OR ".join(tests) or "false"
-        columns = ", ".join(("object_id", "location", *self.pointers))
-        return f"SELECT {columns}\nFROM __manifest\nWHERE object_type = 'table'\n  AND (\n    {choices}\n  )"
+        columns = ", ".join((OBJECT_ID, LOCATION, *self.pointers))
+        return f"SELECT {columns}\nFROM __manifest\nWHERE {of_type(TABLE)}\n  AND (\n    {choices}\n  )"
 
     def explain(self, totals: Mapping[int, int]) -> str:
         """The plan for a person: the query, and what was kept and dropped of each spec version."""

@@ -33,6 +33,7 @@ from lancepart.errors import (
     UnsupportedOperationError,
 )
 from lancepart.format.names import IDENTITY, OWN_ROOT, SALT
+from lancepart.format.rows import namespace_row
 from lancepart.layout.opening import moved
 from lancepart.model.aliases import JsonMapping
 from lancepart.model.ids import check_path, hashed_location, object_id
@@ -156,7 +157,7 @@ class Warehouse:
         """Give a directory its row, in the place of the one that has the name if ``replaced`` is where that lives."""
         identifier = object_id(path)
         metadata = {**self._identified(location), **_allowed(properties)}
-        fresh = Row(object_id=identifier, object_type=NAMESPACE, metadata=metadata, created_at=now())
+        fresh = namespace_row(identifier, metadata=metadata)
 
         def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, str | None]:
             self._require(snapshot, path[:-1])

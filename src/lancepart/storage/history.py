@@ -15,7 +15,7 @@ from lancepart.errors import (
     TableTagNotFoundError,
     TableVersionNotFoundError,
 )
-from lancepart.format.names import OLDEST, SPEC_PREFIX, fence_id
+from lancepart.format.names import OLDEST, SPEC_PREFIX, fence_id, of_type
 from lancepart.format.records import number_of
 from lancepart.format.rows import read_rows
 from lancepart.storage import leaf_files
@@ -173,7 +173,7 @@ def _records(handle: lance.LanceDataset, operation: lance.LanceOperation.BaseOpe
     ]
     if not chosen:
         return []
-    found = handle.scanner(filter=f"object_type = '{TABLE_VERSION}'", fragments=chosen).to_table()
+    found = handle.scanner(filter=of_type(TABLE_VERSION), fragments=chosen).to_table()
     return read_rows(found)
 
 

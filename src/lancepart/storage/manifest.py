@@ -14,7 +14,7 @@ import lance
 import pyarrow as pa
 
 from lancepart.errors import ConcurrentModificationError, InternalError, InvalidTableStateError, LanceNamespaceError
-from lancepart.format.names import REQUIRED_COLUMNS, TABLE_VERSION
+from lancepart.format.names import OBJECT_ID, REQUIRED_COLUMNS, TABLE_VERSION
 from lancepart.format.rows import CREATED_AT, PRIMARY_KEY, PRIMARY_KEY_POSITION, SCHEMA
 from lancepart.storage import manifest_maintenance
 from lancepart.storage.dataset import create_dataset
@@ -307,13 +307,13 @@ class Manifest:
         if handle is None:
             self._create()
             raise ConflictError("the manifest was written for the first time")
-        if handle.schema.field("object_id").nullable:
+        if handle.schema.field(OBJECT_ID).nullable:
             self._require_keys(handle)
             raise ConflictError("the manifest's key was made one that is never null")
-        key = handle.schema.field("object_id").metadata or {}
+        key = handle.schema.field(OBJECT_ID).metadata or {}
         if PRIMARY_KEY.encode() not in key and PRIMARY_KEY_POSITION.encode() not in key:
             with storage_errors("mark the key of __manifest", self.root):
-                handle.update_field_metadata({"object_id": {PRIMARY_KEY_POSITION: "0"}})
+                handle.update_field_metadata({OBJECT_ID: {PRIMARY_KEY_POSITION: "0"}})
             raise ConflictError("the manifest's key was marked")
         if CREATED_AT.name not in handle.schema.names:
             with storage_errors("add created_at to __manifest", self.root):
@@ -370,14 +370,14 @@ def _merge(handle: lance.LanceDataset, change: Change, snapshot: Snapshot) -> pa
         return None
     keys = [*(row.object_id for row in change.inserts), *change.existing_ids]
     present = snapshot.table_of(keys)
-    found = set(present.column("object_id").to_pylist())
+    found = set(present.column(OBJECT_ID).to_pylist())
     taken = [row.object_id for row in change.inserts if row.object_id in found]
     if taken:
         raise KeyExistsError(taken[0])
     if len(found) != len(change.existing_ids):
         raise ConflictError("a row to be changed is gone")
     source = source_table(change, handle.schema, present)
-    builder = handle.merge_insert("object_id").when_matched_update_all().when_not_matched_insert_all()
+    builder = handle.merge_insert(OBJECT_ID).when_matched_update_all().when_not_matched_insert_all()
     if gone is not None:
         builder = builder.when_not_matched_by_source_delete(gone)
     builder.use_index(False).conflict_retries(0).execute(source)

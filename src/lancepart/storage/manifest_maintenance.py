@@ -11,7 +11,7 @@ import lance
 from lance.optimize import Compaction, CompactionOptions
 
 from lancepart.errors import LanceNamespaceError
-from lancepart.format.names import PARTITION_PREFIX
+from lancepart.format.names import BASE_OBJECTS, OBJECT_ID, OBJECT_TYPE, PARTITION_PREFIX
 from lancepart.model.aliases import JsonObject
 from lancepart.storage.translate import storage_errors
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from lancepart.storage.root import Root
 
 INDICES: dict[str, Literal["BTREE", "BITMAP", "LABEL_LIST"]] = {
-    "object_id": "BTREE",
-    "object_type": "BITMAP",
-    "base_objects": "LABEL_LIST",
+    OBJECT_ID: "BTREE",
+    OBJECT_TYPE: "BITMAP",
+    BASE_OBJECTS: "LABEL_LIST",
 }
 MANY_ROWS = 10_000
 EVERY = 8

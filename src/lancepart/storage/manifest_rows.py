@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lancepart.format.names import NAMESPACE, TABLE, TABLE_VERSION
+from lancepart.format.names import METADATA, NAMESPACE, TABLE, TABLE_VERSION
 from lancepart.format.rows import (
     CREATED_AT,
     PRIMARY_KEY,
@@ -31,6 +31,7 @@ __all__ = [
     "Row",
     "Update",
     "dump_metadata",
+    "metadata_update",
     "now",
     "parse_metadata",
     "source_table",
@@ -43,6 +44,11 @@ class Update:
 
     object_id: str
     values: JsonMapping
+
+
+def metadata_update(object_id: str, metadata: JsonMapping) -> Update:
+    """The update that gives a row other metadata."""
+    return Update(object_id=object_id, values={METADATA: dump_metadata(metadata)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.errors import InvalidTableStateError
-from lancepart.format.names import REQUIRED_COLUMNS, TABLE, TABLE_VERSION, split_version_id, version_id
+from lancepart.format.names import (
+    LOCATION,
+    METADATA,
+    NAMESPACE,
+    OBJECT_ID,
+    OBJECT_TYPE,
+    REQUIRED_COLUMNS,
+    TABLE,
+    TABLE_VERSION,
+    of_type,
+    split_version_id,
+    version_id,
+)
 from lancepart.format.rows import Row, read_rows
 from lancepart.model.aliases import Value
 from lancepart.storage.manifest_rows import Change
@@ -110,30 +122,30 @@ class Snapshot:
         """
         assert self.handle is not None
         seen = pa.concat_tables([self.handle.schema.empty_table(), *self._seen])
-        known = set(seen.column("object_id").to_pylist()) | self._absent
+        known = set(seen.column(OBJECT_ID).to_pylist()) | self._absent
         missing = [item for item in ids if item not in known]
         if missing:
             found = self.scan(f"object_id IN ({literals(missing)})")
             assert found is not None
-            self._absent |= set(missing) - set(found.column("object_id").to_pylist())
+            self._absent |= set(missing) - set(found.column(OBJECT_ID).to_pylist())
             seen = pa.concat_tables([seen, found])
-        order = pc.index_in(pa.array(ids, pa.string()), seen.column("object_id").combine_chunks())
+        order = pc.index_in(pa.array(ids, pa.string()), seen.column(OBJECT_ID).combine_chunks())
         return seen.take(order.drop_null())
 
     def remembered(self, ids: Sequence[str]) -> pa.Table | None:
         """The full rows with these ids, if all of them were seen already."""
         seen = pa.concat_tables(self._seen) if self._seen else None
-        if seen is None or not set(ids) <= set(seen.column("object_id").to_pylist()):
+        if seen is None or not set(ids) <= set(seen.column(OBJECT_ID).to_pylist()):
             return None
         return self.table_of(ids)
 
     def followed(self, handle: lance.LanceDataset, change: Change, written: pa.Table) -> Snapshot:
         """The snapshot right after this one, with what is known of it: nothing but one change lies between them."""
         later = Snapshot(handle, self.root)
-        changed = pa.array([*written.column("object_id").to_pylist(), *change.deletes], pa.string())
+        changed = pa.array([*written.column(OBJECT_ID).to_pylist(), *change.deletes], pa.string())
         seen = pa.concat_tables([handle.schema.empty_table(), *self._seen])
-        kept = seen.filter(pc.invert(pc.is_in(seen.column("object_id"), value_set=changed)))
-        lasting = written.filter(pc.not_equal(written.column("object_type"), TABLE_VERSION)).cast(kept.schema)
+        kept = seen.filter(pc.invert(pc.is_in(seen.column(OBJECT_ID), value_set=changed)))
+        lasting = written.filter(pc.not_equal(written.column(OBJECT_TYPE), TABLE_VERSION)).cast(kept.schema)
         if kept.num_rows + lasting.num_rows <= _REMEMBERED:
             later._seen = [pa.concat_tables([kept, lasting]).combine_chunks()]
             later._absent = self._absent_after(change)
@@ -190,28 +202,28 @@ class Snapshot:
         where = _and(beneath(parent) if parent else None, object_type)
         if after is not None:
             where += f" AND object_id > {literal(prefix + after)}"
-        found = self.scan(where, columns=["object_id"])
+        found = self.scan(where, columns=[OBJECT_ID])
         if found is None:
             return []
-        ids = found.column("object_id")
+        ids = found.column(OBJECT_ID)
         level = ids.filter(pc.equal(pc.count_substring(ids, "$"), prefix.count("$")))
         return sorted(pc.utf8_slice_codeunits(level, len(prefix)).to_pylist()) if prefix else sorted(level.to_pylist())
 
     def ids(self, parent: str, object_type: str) -> list[str]:
         """The full ids of the objects at any depth beneath a parent (the root is ''), in order."""
-        found = self.scan(_and(beneath(parent) if parent else None, object_type), columns=["object_id"])
-        return [] if found is None else sorted(found.column("object_id").to_pylist())
+        found = self.scan(_and(beneath(parent) if parent else None, object_type), columns=[OBJECT_ID])
+        return [] if found is None else sorted(found.column(OBJECT_ID).to_pylist())
 
     def at_locations(self, locations: Sequence[str]) -> list[Row]:
         """The tables that live at these locations."""
         if not locations:
             return []
-        found = self.scan(f"object_type = 'table' AND location IN ({literals(locations)})")
+        found = self.scan(f"{of_type(TABLE)} AND {LOCATION} IN ({literals(locations)})")
         return read_rows(found)
 
     def mentioning(self, prefix: str) -> list[Row]:
         """The namespaces whose metadata has a key with a prefix, or seems to."""
-        found = self.scan(f"object_type = 'namespace' AND metadata LIKE {literal(f'%{prefix}%')}")
+        found = self.scan(f"{of_type(NAMESPACE)} AND {METADATA} LIKE {literal(f'%{prefix}%')}")
         return read_rows(found)
 
     def overlapping(self, location: str) -> list[Row]:
@@ -220,7 +232,7 @@ class Snapshot:
         above = literals("/".join(parts[:depth]) for depth in range(1, len(parts)))
         inside = f"location >= {literal(location + '/')} AND location < {literal(location + '0')}"
         where = f"({inside} OR location IN ({above}))" if above else inside
-        found = self.scan(f"object_type = 'table' AND {where}")
+        found = self.scan(f"{of_type(TABLE)} AND {where}")
         return read_rows(found)
 
 
@@ -258,7 +270,7 @@ def beneath(object_id: str) -> str:
 
 
 def _and(where: str | None, object_type: str | None) -> str:
-    parts = [f"object_type = {literal(object_type)}"] if object_type else []
+    parts = [of_type(object_type)] if object_type else []
     return " AND ".join([*parts, *([where] if where else [])])
 
 

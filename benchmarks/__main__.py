@@ -7,7 +7,7 @@ import sys
 
 from benchmarks.report import Report
 
-ALL = ("catalog", "hashing", "join", "pruning", "search", "spark", "transactions", "upkeep")
+ALL = ("catalog", "embedded", "hashing", "join", "pruning", "search", "spark", "tpch", "transactions", "upkeep")
 
 
 def main() -> None:

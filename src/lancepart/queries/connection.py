@@ -43,6 +43,7 @@ class Connection:
 
     def __init__(self, warehouse: Warehouse) -> None:
         self._warehouse = warehouse
+        self._tables: dict[str, PartitionedTable] = {}
 
     @property
     def root(self) -> str:
@@ -178,7 +179,12 @@ class Connection:
 
     def _opened(self, location: str, version: int | str | datetime | None) -> PartitionedTable:
         root, options = self._where(location)
-        return open_table(root, version=version, storage_options=options)
+        if version is not None:
+            return open_table(root, version=version, storage_options=options)
+        known = self._tables.get(location)
+        if known is None:
+            known = self._tables[location] = open_table(root, storage_options=options)
+        return known
 
     def _plain(self, location: str, version: int | str | None) -> object:
         root, options = self._where(location)

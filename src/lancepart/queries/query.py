@@ -17,7 +17,7 @@ from lancepart.model.filtering import DEEP_FILTERS
 from lancepart.model.parse_tree import from_filters
 from lancepart.model.predicate import Predicate, any_of
 from lancepart.model.query_terms import bind_query
-from lancepart.queries.sources import Source
+from lancepart.queries.sources import Source, TableSource
 from lancepart.read.memory import default_memory
 from lancepart.read.result import Result
 
@@ -83,8 +83,14 @@ class Query(Result):
     def explain(self) -> str:
         """How each table is read, and DataFusion's plan."""
         context, ways = self._ready()
-        lines = [f"{'.'.join(name)}: {way}" for name, way in ways.items()]
+        lines = [f"{'.'.join(name)}: {self._told(name, way)}" for name, way in ways.items()]
         return "\n".join([*lines, "", self._frame(context).execution_plan().display_indent()])
+
+    def _told(self, name: Name, way: str) -> str:
+        source = self.sources[name]
+        if not isinstance(source, TableSource):
+            return way
+        return way.replace(" partitions", f" of {source.partitions} partitions", 1)
 
     def _ready(self) -> tuple[SessionContext, dict[Name, str]]:
         """A context in which the tables that the query reads have their rows."""

@@ -13,6 +13,7 @@ from datafusion import SessionContext
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout.columns import is_blob
 from lancepart.layout.layouts import capabilities
+from lancepart.layout.leaves import Leaf
 from lancepart.model.predicate import Predicate
 from lancepart.plan import planner
 from lancepart.read import union
@@ -53,22 +54,38 @@ class TableSource(Source):
         if self.scan.predicate is not None:
             kept = {leaf.object_id for leaf in self.scan.plan().leaves}
             planned = replace(planned, leaves=tuple(leaf for leaf in planned.leaves if leaf.object_id in kept))
-        total = sum(planner.leaf_counts(self.scan.snapshot, self.scan.metadata).values())
-        what = f"{len(planned.leaves)} of {total} partitions"
+        what = f"{len(planned.leaves)} partitions"
         if not planned.leaves:
             context.register_record_batches(name, [[pa.RecordBatch.from_pylist([], schema=self.schema)]])
             return what
         narrowed = replace(self.scan, planned=planned)
         if self.is_native:
-            try:
-                made = union.of_leaves(narrowed.root, narrowed.metadata, planned.leaves)
-            except UnsupportedOperationError:
-                made = None
-            if made is not None and made.dataset.schema.names == self.schema.names:
-                context.register_table(name, lance_tables.table_provider(made.dataset))
+            made = self._union(planned.leaves)
+            if made is not None:
+                context.register_table(name, lance_tables.table_provider(made))
                 return f"{what}, read natively"
         context.register_dataset(name, PartitionedDataset(narrowed))
         return f"{what}, read as Arrow"
+
+    def _union(self, leaves: tuple[Leaf, ...]) -> object | None:
+        """Leaves as one Lance dataset, kept as long as the snapshot is; None if they can't be one."""
+
+        def make() -> object | None:
+            try:
+                made = union.of_leaves(self.scan.root, self.scan.metadata, leaves).dataset
+            except UnsupportedOperationError:
+                return None
+            return made if made.schema.names == self.schema.names else None
+
+        if any(leaf.read_version is None for leaf in leaves):
+            return make()
+        key = ("queried", tuple((leaf.location, leaf.read_version) for leaf in leaves))
+        return self.scan.snapshot.derived(key, make)
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions the table has."""
+        return sum(planner.leaf_counts(self.scan.snapshot, self.scan.metadata).values())
 
     @property
     def is_native(self) -> bool:

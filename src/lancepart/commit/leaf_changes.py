@@ -129,7 +129,7 @@ class LeafChanges:
         self.claim_all()
 
     def record_counts(self, *, added: int, deleted: int) -> None:
-        """Say how many rows come and go, where that can't be told from what was done."""
+        """Say how many rows come and go, where that does not follow from the operations."""
         self.added, self.deleted = added, deleted
 
     def start_anew(self) -> None:

@@ -22,7 +22,7 @@ from lancepart.write.conform import reader
 
 @dataclass(frozen=True, slots=True)
 class TemporaryTable:
-    """A table of one leaf, which is there as long as what ``belongs_to`` was told is."""
+    """A table of one leaf, which exists as long as the object given to ``belongs_to``."""
 
     manifest: Manifest
 

@@ -1,4 +1,4 @@
-"""Leaves that can hold a key, told by a table-wide look-up: for filters on columns that are not the partition's."""
+"""Finding the leaves that can hold a key by a table-wide index: for filters on columns that are not the partition's."""
 
 from __future__ import annotations
 

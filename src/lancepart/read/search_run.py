@@ -117,11 +117,11 @@ class SearchRun:
         leaves = self.leaves.leaves
         search = VectorSearch(self.leaves, query, options, metric)
         whole = search.together()
-        told = "" if whole is None else f" together ({whole})"
+        together = "" if whole is None else f" together ({whole})"
         ways = [search.way(at) if whole is None else search.size(at, whole) for at in self.leaves.places[:_MOST_SHOWN]]
         lines = [f"  {leaf.object_id}: {way}" for leaf, way in zip(leaves, ways, strict=False)]
         more = [f"  … and {len(leaves) - len(ways)} more"] if len(leaves) > len(ways) else []
-        return [f"vectors: {metric} distance, {len(leaves)} leaves searched{told}", *lines, *more]
+        return [f"vectors: {metric} distance, {len(leaves)} leaves searched{together}", *lines, *more]
 
 
 def shared(exact: Hits, found: Hits, queries: int) -> float:

@@ -179,6 +179,6 @@ def partition_sources(metadata: TableMetadata) -> list[str]:
     return [name for name in metadata.schema.names if name in names]
 
 
-def to_parts(told: Sequence[JsonMapping]) -> tuple[KeyPart, ...]:
-    """Parts that were told to Spark before."""
-    return tuple(KeyPart(**each) for each in told)
+def to_parts(reported: Sequence[JsonMapping]) -> tuple[KeyPart, ...]:
+    """The parts that were reported to Spark before."""
+    return tuple(KeyPart(**each) for each in reported)

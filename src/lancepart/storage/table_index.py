@@ -60,18 +60,18 @@ def write(root: Root, name: str, built: Any, fragments: Mapping[str, int]) -> No
         "details": [type_url, base64.b64encode(value).decode()],
         "files": [[file.path, int(file.size_bytes)] for file in built.files or ()],
     }
-    told = {"facts": facts, "fragments": dict(fragments)}
-    Files(root).put(f"{place_of(name)}/{_FACTS}", json.dumps(told).encode())
+    recorded = {"facts": facts, "fragments": dict(fragments)}
+    Files(root).put(f"{place_of(name)}/{_FACTS}", json.dumps(recorded).encode())
 
 
 def read(root: Root, name: str) -> Segment | None:
     """A part of an index; None if it is gone."""
     try:
-        told = json.loads(Files(root).read(f"{place_of(name)}/{_FACTS}"))
+        recorded = json.loads(Files(root).read(f"{place_of(name)}/{_FACTS}"))
     except FileNotFoundError:
         return None
-    leaves = tuple((str(location), int(version)) for location, version in told.get("leaves", ()))
-    return Segment(name=name, facts=told.get("facts", {}), fragments=told.get("fragments", {}), leaves=leaves)
+    leaves = tuple((str(location), int(version)) for location, version in recorded.get("leaves", ()))
+    return Segment(name=name, facts=recorded.get("facts", {}), fragments=recorded.get("fragments", {}), leaves=leaves)
 
 
 def attached(
@@ -111,8 +111,8 @@ def write_lookup(root: Root, name: str, keys: pa.Table, leaves: Sequence[tuple[s
         options = dict(root.storage_options) or None
         made = lance.write_dataset(ordered, root.uri_of(place_of(name)), mode="create", storage_options=options)
         made.create_scalar_index(KEY, "BTREE")
-    told = {"leaves": [list(each) for each in leaves]}
-    Files(root).put(f"{place_of(name)}/{_FACTS}", json.dumps(told).encode())
+    recorded = {"leaves": [list(each) for each in leaves]}
+    Files(root).put(f"{place_of(name)}/{_FACTS}", json.dumps(recorded).encode())
 
 
 def open_lookup(root: Root, name: str, *, session: Any = None) -> lance.LanceDataset:

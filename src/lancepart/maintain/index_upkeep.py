@@ -22,7 +22,7 @@ from lancepart.model.schema import field_id
 from lancepart.model.suggest import near
 from lancepart.model.values import logical_type
 from lancepart.read.engine import Executor
-from lancepart.read.search_vectors import UNION_BYTES
+from lancepart.read.search_vectors import LEAF_BYTES
 from lancepart.storage.manifest import Manifest
 
 SCOPES = (AUTO, LEAF, TABLE)
@@ -89,7 +89,7 @@ def _is_worth_whole(index: Index, leaves: tuple[Leaf, ...], data_type: pa.DataTy
         return False
     kind = logical_type(data_type)
     width = kind.list_size * kind.value_type.bit_width // 8
-    return bool(sum(leaf.stats.rows for leaf in leaves if leaf.stats is not None) * width > UNION_BYTES)
+    return bool(sum(leaf.stats.rows for leaf in leaves if leaf.stats is not None) * width > LEAF_BYTES)
 
 
 def _refuse_too_few(index: Index, leaves: tuple[Leaf, ...], *, given: bool) -> None:

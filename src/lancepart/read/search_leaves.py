@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -123,17 +124,20 @@ class SearchLeaves:
 
     def _ordered_rows(self, hits: Hits, tops: Sequence[str], schema: pa.Schema) -> pa.Table:
         places = [int(at) for at in np.unique(hits.leaf)]
-        made = self._union
-        if made is None and len(places) > _FEW_LEAVES and not all(self._has_small_rows(at, tops) for at in places):
-            made = self.union()
-        if len(places) > _FEW_LEAVES and made is not None:
+        small = all(self._has_small_rows(at, tops) for at in places)
+        made = None if small or len(places) <= _FEW_LEAVES else self.union()
+        if made is not None:
             return pa.Table.from_batches([self._rows_of_union(made, hits, tops)], schema=schema)
-        parts = self.over(places, lambda at: self._rows(at, hits.address[hits.leaf == at], tops))
+        ask = partial(self._rows_at, hits, tops)
+        parts = [ask(at) for at in places] if small else self.over(places, ask)
         whole = pa.Table.from_batches(parts, schema=schema)
         if len(places) == 1:
             return whole
         stood = np.concatenate([np.flatnonzero(hits.leaf == at) for at in places] or [np.array([], dtype=np.int64)])
         return whole.take(pa.array(np.argsort(stood))).combine_chunks()
+
+    def _rows_at(self, hits: Hits, tops: Sequence[str], at: int) -> pa.RecordBatch:
+        return self._rows(at, hits.address[hits.leaf == at], tops)
 
     def _has_small_rows(self, at: int, tops: Sequence[str]) -> bool:
         """Whether the rows of a leaf are kept in memory, or are in no union."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -18,47 +19,71 @@ from lancepart.read.hits import Hits
 from lancepart.read.leaf import ADDRESS
 from lancepart.read.search_leaves import SearchLeaves
 from lancepart.read.search_request import TextQuery
+from lancepart.storage import leaf_data
 from lancepart.storage import search as storage
 from lancepart.storage.cache import cache
 from lancepart.storage.dataset import Dataset
 from lancepart.storage.leaf_data import Addresses
-from lancepart.storage.translate import storage_errors
+from lancepart.storage.translate import UnreadableError, storage_errors
 
 _INDEX_SHARE = 3
+_MOST_PARTS = 16
+_FRAGMENT = 32
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Corpus:
-    """The texts of leaves, indexed together: row by row the leaf's place and the address, leaf after leaf."""
+    """The texts of leaves, indexed together: row by row whose it is and its address, in the order of the index.
+
+    ``starts`` are the places of the first rows of the index's fragments, ``versions`` where each owner was read.
+    """
 
     handle: Dataset
-    bounds: npt.NDArray[np.int64]
+    owners: tuple[str, ...]
+    versions: tuple[tuple[str, int | None], ...]
+    owner: npt.NDArray[np.int64]
     addresses: Addresses
+    starts: npt.NDArray[np.int64]
     bytes: int
     seconds: float
 
-    def positions(self, at: int, addresses: Addresses | None = None) -> npt.NDArray[np.int64]:
-        """Where the rows of the leaf at a place stand in the index: all of them, or those at some addresses."""
-        start, stop = int(self.bounds[at]), int(self.bounds[at + 1])
-        if addresses is None:
-            return np.arange(start, stop)
-        own = self.addresses[start:stop]
-        order = np.argsort(own, kind="stable")
-        return start + order[np.searchsorted(own, addresses, sorter=order)]
+    def positions(self, owner: int, addresses: Addresses | None = None) -> npt.NDArray[np.int64]:
+        """Where in the index the rows of an owner stand: all of them, or those at some addresses."""
+        own = np.flatnonzero(self.owner == owner)
+        if addresses is not None:
+            held = self.addresses[own]
+            order = np.argsort(held, kind="stable")
+            own = own[order[np.searchsorted(held, addresses, sorter=order)]]
+        fragment = np.searchsorted(self.starts, own, side="right") - 1
+        return (fragment << _FRAGMENT) | (own - self.starts[fragment])
 
     def found(self, positions: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], Addresses]:
-        """The places of the leaves and the addresses of rows of the index."""
-        return np.searchsorted(self.bounds, positions, side="right") - 1, self.addresses[positions]
+        """The owners, and the addresses there, of rows of the index."""
+        rows = self.starts[positions >> _FRAGMENT] + (positions & ((1 << _FRAGMENT) - 1))
+        return self.owner[rows], self.addresses[rows]
 
 
 def corpus_of(leaves: SearchLeaves, columns: tuple[str, ...], params: Mapping[str, JsonMapping]) -> Corpus:
-    """The texts of leaves as one index, kept in memory for as long as the leaves stay as they are."""
+    """The texts of leaves as one index, kept in memory for as long as the leaves stay as they are.
+
+    When rows were only added since another was built, these alone are read and indexed.
+    """
     scan = leaves.scan
     versions = tuple(_identity(leaves, at) for at in leaves.places)
     numbers = tuple(str(scan.metadata.schema.field(name)) for name in columns)
     spelled = json.dumps({name: dict(each) for name, each in params.items()}, sort_keys=True)
-    key = ("corpus", scan.root.uri, tuple(sorted(scan.root.storage_options.items())), versions, numbers, spelled)
-    return cache.get(key, lambda: _build(leaves, columns, params), lambda made: made.bytes)
+    whose = (scan.root.uri, tuple(sorted(scan.root.storage_options.items())), numbers, spelled)
+    whole = scan.planned is None
+    last: list[weakref.ref[Corpus]] = cache.get(("last corpus", *whose, whole or versions[:1]), list, lambda _: 256)
+
+    def make() -> Corpus:
+        before = last[0]() if last else None
+        made = None if before is None else _extended(before, leaves, versions, columns, params)
+        made = made or _build(leaves, versions, columns, params)
+        last[:] = [weakref.ref(made)]
+        return made
+
+    return cache.get(("corpus", *whose, versions), make, lambda made: made.bytes)
 
 
 def _identity(leaves: SearchLeaves, at: int) -> tuple[str, int | None]:
@@ -69,7 +94,12 @@ def _identity(leaves: SearchLeaves, at: int) -> tuple[str, int | None]:
     return leaf.location, None if opened is None else opened.task.leaf.read_version
 
 
-def _build(leaves: SearchLeaves, columns: tuple[str, ...], params: Mapping[str, JsonMapping]) -> Corpus:
+def _build(
+    leaves: SearchLeaves,
+    versions: tuple[tuple[str, int | None], ...],
+    columns: tuple[str, ...],
+    params: Mapping[str, JsonMapping],
+) -> Corpus:
     started = time.perf_counter()
     parts = leaves.over(leaves.places, lambda at: _texts(leaves, at, columns))
     rows = pa.concat_tables(parts) if parts else _no_rows(leaves, columns)
@@ -79,20 +109,86 @@ def _build(leaves: SearchLeaves, columns: tuple[str, ...], params: Mapping[str, 
             storage.index_text(handle, name, params.get(name, {}))
     return Corpus(
         handle=handle,
-        bounds=np.cumsum([0, *(part.num_rows for part in parts)]),
+        owners=tuple(leaf.object_id for leaf in leaves.leaves),
+        versions=versions,
+        owner=np.repeat(np.arange(len(parts)), [part.num_rows for part in parts]).astype(np.int64),
         addresses=rows.column(ADDRESS).to_numpy(),
+        starts=np.zeros(1, dtype=np.int64),
         bytes=int(_INDEX_SHARE * rows.nbytes),
         seconds=time.perf_counter() - started,
     )
 
 
-def _texts(leaves: SearchLeaves, at: int, columns: tuple[str, ...]) -> pa.Table:
-    opened = leaves.opened(at)
-    found = (
-        []
-        if opened is None
-        else list(reading.with_addresses(replace(opened.task, columns=columns, predicate=None, limit=None)))
+def _extended(
+    before: Corpus,
+    leaves: SearchLeaves,
+    versions: tuple[tuple[str, int | None], ...],
+    columns: tuple[str, ...],
+    params: Mapping[str, JsonMapping],
+) -> Corpus | None:
+    """A corpus with the rows that came since as a part of its own; None if rows went, or so many came that it pays."""
+    started = time.perf_counter()
+    owners = tuple(leaf.object_id for leaf in leaves.leaves)
+    known = dict(zip(before.owners, before.versions, strict=True))
+    if not known.keys() <= set(owners) or len(before.starts) > _MOST_PARTS:
+        return None
+    fresh: dict[int, tuple[int, ...] | None] = {}
+    for at, (owner, version) in enumerate(zip(owners, versions, strict=True)):
+        if owner not in known:
+            fresh[at] = None
+        elif known[owner] != version:
+            added = _added(leaves, known[owner], version)
+            if added is None:
+                return None
+            fresh[at] = added
+    if len(fresh) > len(owners) // 2 + 1:
+        return None
+    parts = leaves.over(list(fresh), lambda at: _texts(leaves, at, columns, fresh[at]))
+    rows = pa.concat_tables(parts) if parts else _no_rows(leaves, columns)
+    if rows.num_rows > len(before.owner):
+        return None
+    handle, starts = before.handle, before.starts
+    if rows.num_rows:
+        with storage_errors("index texts in memory", leaves.scan.root):
+            handle = storage.with_more_texts(handle, rows.select(list(columns)), params)
+        starts = np.append(starts, len(before.owner))
+    place_of = {owner: at for at, owner in enumerate(owners)}
+    moved = np.array([place_of[owner] for owner in before.owners], dtype=np.int64)
+    own = np.repeat(np.array(list(fresh), dtype=np.int64), [part.num_rows for part in parts])
+    return Corpus(
+        handle=handle,
+        owners=owners,
+        versions=versions,
+        owner=np.concatenate([moved[before.owner] if len(before.owner) else before.owner, own]),
+        addresses=np.concatenate([before.addresses, rows.column(ADDRESS).to_numpy()]),
+        starts=starts,
+        bytes=before.bytes + int(_INDEX_SHARE * rows.nbytes),
+        seconds=time.perf_counter() - started,
     )
+
+
+def _added(leaves: SearchLeaves, was: tuple[str, int | None], now: tuple[str, int | None]) -> tuple[int, ...] | None:
+    """The fragments that a leaf got between two versions; None if rows went, or it is another leaf."""
+    if was[0] != now[0] or was[1] is None or now[1] is None:
+        return None
+    try:
+        found = leaf_data.difference(leaves.scan.root, now[0], was[1], now[1])
+    except UnreadableError:
+        return None
+    if found.removed or found.deleted or found.restored:
+        return None
+    return tuple(int(item.id) for item in found.added)
+
+
+def _texts(
+    leaves: SearchLeaves, at: int, columns: tuple[str, ...], fragments: tuple[int, ...] | None = None
+) -> pa.Table:
+    """The texts of a leaf, or of some of its fragments, with their addresses."""
+    opened = leaves.opened(at)
+    if opened is None or fragments == ():
+        return _no_rows(leaves, columns)
+    task = replace(opened.task, columns=columns, predicate=None, limit=None, fragments=fragments)
+    found = list(reading.with_addresses(task))
     return pa.Table.from_batches(found) if found else _no_rows(leaves, columns)
 
 
@@ -109,7 +205,7 @@ def matches(
 
     Equal scores are asked for as long as they go on, so that the order of rows decides among them.
     """
-    place_of = {leaf.object_id: at for at, leaf in enumerate(counted.leaves)}
+    place_of = {owner: at for at, owner in enumerate(corpus.owners)}
     own = np.array([place_of[leaf.object_id] for leaf in searched.leaves], dtype=np.int64)
     allowed = _allowed(searched, corpus, own, whole=len(own) == len(counted.leaves), filtered=filtered)
     asked = 2 * k

@@ -31,7 +31,10 @@ REFINED = 10
 """How many times more rows than wanted are ranked anew by their true distances where an index only estimates them."""
 
 LEAF_BYTES, UNION_BYTES = 16 << 20, 64 << 20
-"""Up to so many bytes of vectors are searched in memory, which took less time than an index where it was measured."""
+"""Up to so many bytes of vectors are searched in memory, which took less time than an index where it was measured.
+
+The second is for many leaves that no table-wide index covers.
+"""
 
 _INDEX_BYTES = 2 << 20
 """Fewer bytes of vectors of a leaf are faster searched one by one, together with other leaves, than by its index."""
@@ -82,8 +85,7 @@ class VectorSearch:
         indexed = [index for index in declared(self.leaves.scan.snapshot) if index.segments and index.is_vector]
         if self.options.exact or all(index.column != self.number for index in indexed):
             return False
-        most = LEAF_BYTES if len(places) == 1 else UNION_BYTES
-        if not places or self._fits_memory(places, most) or (len(places) == 1 and self._index_worth(places[0])):
+        if not places or self._fits_memory(places, LEAF_BYTES) or (len(places) == 1 and self._index_worth(places[0])):
             return False
         made = self.leaves.union()
         return made is not None and self._union_index(made) is not None
@@ -152,7 +154,8 @@ class VectorSearch:
 
     def _in_union(self, made: SearchUnion) -> Ranked:
         name = made.matching.names[self.number]
-        if self._fits_memory(self.leaves.places, UNION_BYTES):
+        index = self._union_index(made) if self._is_table_wide(self.leaves.places) else None
+        if index is None and self._fits_memory(self.leaves.places, UNION_BYTES):
             key = ("vectors", id(made), name)
             block = cache.get(key, lambda: _read_block(made.handle, name, made), _block_size)
             if block[0] is not None:
@@ -160,7 +163,6 @@ class VectorSearch:
                     self.query.vectors, self.options.wanted, self.metric, self.options.distance_range
                 )
         restricted = self.leaves.union_restriction(made) if self.options.prefilter else {}
-        index = None if self.options.exact else self._union_index(made)
         return storage.nearest(
             made.handle,
             name,
@@ -221,11 +223,11 @@ class VectorSearch:
         alone, places = self._groups()
         if alone or not places:
             return None
-        if self._fits_memory(places, UNION_BYTES if len(places) > 1 else LEAF_BYTES):
-            return "in memory"
-        made = self.leaves.union()
-        used = None if made is None or self.options.exact else self._union_index(made)
-        return "flat" if used is None else f"table-wide index {used.name!r} ({used.kind})"
+        made = self.leaves.union() if self._is_table_wide(places) else None
+        used = None if made is None else self._union_index(made)
+        if used is not None:
+            return f"table-wide index {used.name!r} ({used.kind})"
+        return "in memory" if self._fits_memory(places, UNION_BYTES if len(places) > 1 else LEAF_BYTES) else "flat"
 
     def size(self, at: int, way: str) -> str:
         """How one leaf of those that are searched together is searched, in words."""

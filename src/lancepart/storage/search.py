@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard
 
 import lance
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from lance.fragment import write_fragments
 from lance.query import FullTextQuery
 
 from lancepart.errors import InvalidInputError
@@ -118,6 +120,26 @@ def in_memory(rows: pa.Table) -> Dataset:
 def index_text(handle: Dataset, column: str, params: JsonMapping) -> None:
     """Build a full-text index on all rows of a dataset in memory; phrases can be asked for too."""
     handle.create_scalar_index(column, _TEXT_KIND, **{**params, "with_position": True})
+
+
+def with_more_texts(handle: Dataset, rows: pa.Table, params: Mapping[str, JsonMapping]) -> Dataset:
+    """A dataset in memory with more rows in one fragment, indexed beside the others; the one given stays as it is."""
+    made = write_fragments(rows, handle, max_rows_per_file=1 << 31, max_bytes_per_file=1 << 50)
+    longer = _detached(handle, lance.LanceOperation.Append(list(made)))
+    number = max(item.fragment_id for item in longer.get_fragments())
+    for name in rows.schema.names:
+        own = {**params.get(name, {}), "with_position": True}
+        known = next(each.name for each in handle.describe_indices() if list(each.field_names) == [name])
+        built = longer.create_index_uncommitted(
+            name, _TEXT_KIND, name=known, replace=True, fragment_ids=[number], **own
+        )
+        merged = longer.merge_existing_index_segments([replace(built, dataset_version=longer.version)])
+        longer = _detached(longer, lance.LanceOperation.CreateIndex([merged], []))
+    return longer
+
+
+def _detached(handle: Dataset, operation: lance.LanceOperation.BaseOperation) -> Dataset:
+    return lance.LanceDataset.commit(handle, operation, read_version=handle.version, detached=True)
 
 
 def is_text_query(query: object) -> TypeGuard[FullTextQuery]:

@@ -22,6 +22,7 @@ from lance.query import (
 
 import lancepart as lp
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError
+from lancepart.read import search_text
 from tests.support.search import assert_same_ranking, bm25, distances, ranking
 
 DIMENSION, ROWS = 4, 240
@@ -374,3 +375,37 @@ def test_a_warm_search_reads_nothing_more(table: lp.PartitionedTable) -> None:
     assert table.warm() >= held
     with pytest.raises(TableColumnNotFoundError, match="no column 'nope'"):
         table.warm(columns=["nope"])
+
+
+def test_texts_that_are_added_are_indexed_alone_and_scored_as_in_one_table(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("k", pa.string()), ("t", pa.string())])
+    table = lp.create_table(tmp_path / "added", schema, ["k"])
+    draw = np.random.default_rng(4)
+
+    def add(start: int, count: int, leaves: str) -> None:
+        texts = [" ".join(f"w{n}" for n in draw.integers(0, 12, 5)) for _ in range(count)]
+        table.append([{"id": start + n, "k": leaves[n % len(leaves)], "t": text} for n, text in enumerate(texts)])
+
+    def check(parts: int) -> None:
+        held = table.scan().to_arrow()
+        scores = dict(zip(held.column("id").to_pylist(), bm25(held.column("t").to_pylist(), "w3 w7"), strict=True))
+        for where in (None, "k = 'a'"):
+            shown = [n for n in table.scan(where).to_arrow().column("id").to_pylist() if scores[n] > 0]
+            search = table.search("w3 w7", "t", k=8, where=where)
+            best = ranking(shown, [scores[n] for n in shown], 8, highest=True)
+            assert_same_ranking(search.to_arrow(), best, "_score", scores)
+        corpus = search_text.corpus_of(search._run.counted, ("t",), {})
+        assert len(corpus.starts) == parts
+
+    add(0, 100, "abcd")
+    check(1)
+    add(100, 10, "b")
+    check(2)
+    add(110, 12, "aaz")
+    check(3)
+    table.delete("id = 5")
+    check(1)
+    add(122, 4, "d")
+    check(2)
+    table.maintenance.compact(progress=False)
+    check(1)

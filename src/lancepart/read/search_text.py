@@ -28,6 +28,8 @@ from lancepart.storage.translate import UnreadableError, storage_errors
 
 _INDEX_SHARE = 3
 _MOST_PARTS = 16
+_LEAST_ASKED = 128
+"""Short texts often score alike, and a second query costs more than some rows too many in the first."""
 _FRAGMENT = 32
 
 
@@ -208,7 +210,7 @@ def matches(
     place_of = {owner: at for at, owner in enumerate(corpus.owners)}
     own = np.array([place_of[leaf.object_id] for leaf in searched.leaves], dtype=np.int64)
     allowed = _allowed(searched, corpus, own, whole=len(own) == len(counted.leaves), filtered=filtered)
-    asked = 2 * k
+    asked = max(_LEAST_ASKED, 2 * k)
     while True:
         with storage_errors("search texts", searched.scan.root):
             positions, scores = storage.matches(corpus.handle, query.query, query.columns, asked, allowed=allowed)

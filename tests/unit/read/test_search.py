@@ -337,7 +337,7 @@ def test_what_is_wrong_is_said(table: lp.PartitionedTable) -> None:
         ({"query": [1] * 4, "reranker": object()}, "two rankings"),
         ({}, "give a query, or hybrid"),
         ({"hybrid": ([1] * 4,)}, "a pair of a vector and a text"),
-        ({"hybrid": ([1] * 4, "ant"), "column": "v"}, "asks two columns"),
+        ({"hybrid": ([1] * 4, "ant"), "column": "v"}, "needs two columns"),
         ({"hybrid": ([[1] * 4], "ant"), "column": ("v", "title")}, "one vector, not a batch"),
         ({"hybrid": ([1] * 4, "ant"), "column": ("v", "title"), "reranker": object()}, "rerank_hybrid"),
     ]

@@ -27,6 +27,7 @@ NEEDED = (
     "jackson-core-*.jar",
     "jackson-databind-*.jar",
     "jackson-annotations-*.jar",
+    "slf4j-api-*.jar",
 )
 PYSPARK = "pyspark>=4.1,<5"
 OLDEST = "pyspark==4.1.*"

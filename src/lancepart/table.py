@@ -29,6 +29,7 @@ from lancepart.layout import create, evolution, opening, same_definition
 from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.layout.table_manifest import (
     TableManifest,
+    catalog_of,
     committing,
     load,
     maintained,
@@ -150,6 +151,13 @@ def open_pinned(
     """Open a table at the version that a plan was made at; one without snapshots as it is now."""
     manifest = opening.find(Root.parse(root, storage_options))
     return PartitionedTable(manifest, version=pinned_version(manifest, version))
+
+
+def hold_open(table: PartitionedTable) -> PartitionedTable:
+    """The same table at its snapshot of now, which stays open: to be read only."""
+    version = table.version
+    catalog_of(table._manifest).hold(version)
+    return PartitionedTable(table._manifest, version=version)
 
 
 def scan_polars(

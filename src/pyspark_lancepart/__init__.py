@@ -79,10 +79,10 @@ class DefaultSource(DataSource):
     @plainly()
     def writer(self, schema: Any, overwrite: bool) -> DataSourceWriter:
         """A writer that plans at once, so that what can't be done is refused before any task starts."""
-        from lancepart.spark.writing import plan
+        from lancepart.spark.writing import plan, without_jar
 
         settle()
-        return Writer(pickle.dumps(plan(self._given(), schema, overwrite)))
+        return Writer(pickle.dumps(plan(self._given(), schema, without_jar(schema, overwrite))))
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
         """A reader of a stream, which asks lancepart only where offsets are asked for or rows are read."""

@@ -1,30 +1,34 @@
-"""The data source that the jar asks: registered by the jar alone, under a name that leads users to a Java class."""
+"""The data source that the jar uses where there is no planning service, and for streams.
+
+The jar alone registers it, under a name that leads users to a Java class which refuses them.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from pyspark_lancepart import DefaultSource, settle
-from pyspark_lancepart.messages import plainly
 
 
 class Planner(DefaultSource):
-    """Answers the jar's questions, some of which change tables; the jar lets no option of a user's pass as one."""
+    """Answers requests of the jar, some of which change tables; the jar lets no option of a user's pass as one."""
 
     @classmethod
     def name(cls) -> str:
-        """What the jar calls it."""
+        """The name under which the jar registers it."""
         return "lancepart-planner"
 
     def _given(self) -> dict[str, str]:
-        """All options: the jar has looked at those of users, and added what it wants."""
+        """All options: the jar has checked those of users, and added its own."""
         return dict(self.options)
 
-    @plainly()
     def schema(self) -> Any:
-        """The columns, and the answer on the first of them; a plan stays in the source itself."""
-        from lancepart.spark.source import answer
+        """One column, which carries the reply as its metadata."""
+        from pyspark.sql.types import BooleanType, StructField, StructType
+
+        from lancepart.spark.service import respond
+        from lancepart.spark.source import REQUEST
 
         settle()
-        schema, self._plan = answer(self._given())
-        return schema
+        reply = respond(self._given()[REQUEST])
+        return StructType([StructField("reply", BooleanType(), True, {"lancepart.reply": reply})])

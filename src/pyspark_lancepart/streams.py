@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -14,8 +14,10 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from lancepart.model.aliases import JsonObject
 from pyspark_lancepart import Message, settle
+
+if TYPE_CHECKING:
+    from lancepart.model.aliases import JsonObject
 
 try:
     from pyspark.sql.streaming import datasource as admission

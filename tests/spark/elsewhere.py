@@ -6,6 +6,7 @@ import base64
 import contextlib
 import io
 import json
+import os
 import pickle
 import sys
 import zlib
@@ -71,6 +72,7 @@ def main(kind: str, orders: str, customers: str) -> None:
     folder = Path(orders).parent
     found["attacked"] = attacked(spark, orders, folder / "touched")
     found["left"] = frame.count()
+    found["services"] = served(kind, orders)
     print("\n" + json.dumps(found | written(spark, kind, folder) | {"sql": changed(spark, kind, folder)}))
     spark.stop()
 
@@ -78,12 +80,12 @@ def main(kind: str, orders: str, customers: str) -> None:
 def attacked(spark: Any, root: str, mark: Path) -> list[str]:
     """Ask to delete all rows, and have a pickle loaded, as anybody can who may set options; the errors of each."""
     evil = base64.b64encode(zlib.compress(pickle.dumps(Touch(mark)))).decode()
-    delete = '{"ask":"delete","where":[]}'
+    delete = '{"kind":"request","id":1,"op":"delete","body":{"where":[]},"options":{}}'
     reader = spark.read.format("lancepart")
     view = "CREATE OR REPLACE TEMPORARY VIEW evil USING lancepart OPTIONS"
     attacks: list[Callable[[], Any]] = [
-        lambda: reader.option("lancepart.question", delete).load(root).schema,
-        lambda: spark.sql(f"{view} (path '{root}', 'LancePart.Question' '{delete}')").collect(),
+        lambda: reader.option("lancepart.request", delete).load(root).schema,
+        lambda: spark.sql(f"{view} (path '{root}', 'LancePart.Request' '{delete}')").collect(),
         lambda: spark.sql(f"{view} (path '{root}', 'lancepart.plan' '{evil}', 'lancepart.columns' '{{}}')").collect(),
     ]
     found = []
@@ -93,6 +95,36 @@ def attacked(spark: Any, root: str, mark: Path) -> list[str]:
         except Exception as error:
             found.append(str(error))
     return found
+
+
+def services() -> int:
+    """How many planning services the driver has, which was started by this process."""
+    found = 0
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if b"lancepart.spark.service" in (path / "cmdline").read_bytes():
+                found += os.getpid() in _parents(int(path.name))
+    return found
+
+
+def _parents(process: int) -> list[int]:
+    found = []
+    while process > 1:
+        process = int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        found.append(process)
+    return found
+
+
+def served(kind: str, root: str) -> list[int]:
+    """How many planning services there are for one session and, over Spark Connect, for two."""
+    if kind != "connect":
+        return [services()]
+    from pyspark.sql import SparkSession
+
+    first = services()
+    other = lp.spark.configure(SparkSession.builder.remote("sc://localhost")).create()
+    assert other.read.format("lancepart").load(root).count() > 0
+    return [first, services()]
 
 
 class Touch:

@@ -35,6 +35,7 @@ def test_the_same_rows_in_a_session_of_another_kind(kind: str, tmp_path: Path) -
     assert found["types"] == [["id", "bigint"], ["country", "string"], ["text", "string"], ["day", "date"]]
     assert ["lancepart's own" in text for text in found["attacked"]] == [True, True, False]
     assert found["left"] == rows.num_rows
+    assert found["services"] == {"cluster": [1], "connect": [1, 2], "plain": [0]}[kind]
     assert not (tmp_path / "touched").exists()
     assert ("Exchange" in found["plan"]) == (kind == "plain")
     expected = [[n, n % 3, f"t{n}"] for n in range(2, 20)]

@@ -22,7 +22,7 @@ from tests.spark.warehouse import Sql
 from tests.support.tiers import slow
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32())])
-DELETE = '{"ask":"delete","where":[]}'
+DELETE = '{"kind":"request","id":1,"op":"delete","body":{"where":[]},"options":{}}'
 SECRET = "hush-hush"
 
 
@@ -83,7 +83,7 @@ def test_no_option_is_unpickled(spark: Any, table: lp.PartitionedTable, tmp_path
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("key", ["LANCEPART.Question", slow("lancepart.question"), slow("lancepart.anything")])
+@pytest.mark.parametrize("key", ["LANCEPART.Request", slow("lancepart.request"), slow("lancepart.anything")])
 def test_a_user_asks_no_questions(spark: Any, table: lp.PartitionedTable, sql: Sql, key: str) -> None:
     options = {"path": table.root, key: DELETE}
     data = spark.createDataFrame([(9, 1)], "id long, k int")
@@ -111,18 +111,18 @@ def test_a_user_asks_no_questions(spark: Any, table: lp.PartitionedTable, sql: S
 def test_properties_of_a_catalogs_table_are_no_options(spark: Any, sql: Sql, table: lp.PartitionedTable) -> None:
     sql("CREATE TABLE @.t (id BIGINT, k INT) PARTITIONED BY (k)")
     sql("INSERT INTO @.t VALUES (1, 1)")
-    for key in ("lancepart.question", "LANCEPART.Question", "option.lancepart.question"):
+    for key in ("lancepart.request", "LANCEPART.Request", "option.lancepart.request"):
         with contextlib.suppress(Exception):
             sql(f"ALTER TABLE @.t SET TBLPROPERTIES ('{key}' = '{DELETE}')")
         with contextlib.suppress(Exception):
             sql(f"CREATE TABLE @.s (id BIGINT) USING lancepart PARTITIONED BY (id) OPTIONS ('{key}' = '{DELETE}')")
 
     assert len(sql("SELECT * FROM @.t")) == 1
-    refused(lambda: sql(f"ALTER TABLE @.t SET TBLPROPERTIES ('LancePart.question' = '{DELETE}')"), "lancepart's own")
+    refused(lambda: sql(f"ALTER TABLE @.t SET TBLPROPERTIES ('LancePart.request' = '{DELETE}')"), "lancepart's own")
 
 
 def test_a_table_of_sparks_own_catalog_asks_nothing(spark: Any, table: lp.PartitionedTable) -> None:
-    options = quoted({"path": table.root, "lancepart.question": DELETE})
+    options = quoted({"path": table.root, "lancepart.request": DELETE})
 
     spark.sql("CREATE DATABASE spark_catalog.bad")
     try:
@@ -137,7 +137,7 @@ def test_a_table_of_sparks_own_catalog_asks_nothing(spark: Any, table: lp.Partit
 @pytest.mark.parametrize("name", ["LANCEPART-Planner", slow("lancepart-planner"), slow("io.lancepart.spark.Planner")])
 def test_the_jars_way_to_python_is_closed_to_users(spark: Any, table: lp.PartitionedTable, name: str) -> None:
     assert spark.read.format("lancepart").load(table.root).count() == 6
-    options = {"lancepart.question": DELETE}
+    options = {"lancepart.request": DELETE}
     rows = spark.createDataFrame([(9, 1)], "id long, k int")
     attacks = [
         lambda: spark.read.format(name).options(**options).load(table.root).schema,

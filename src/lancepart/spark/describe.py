@@ -1,57 +1,48 @@
-"""What the jar is told of a table, and how an answer travels: as JSON on the first column of a schema."""
+"""Table metadata sent to the JVM."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
-
-import pyarrow as pa
 
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.partition_by import span_of
 from lancepart.model.spec import PartitionField
 from lancepart.spark.literals import is_exact
+from lancepart.spark.operations import TableInfo
 from lancepart.spark.spark_partitioning import key_parts, partition_sources
-from lancepart.spark.types import spark_schema
 from lancepart.table import PartitionedTable
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-ANSWER = "lancepart.answer"
+def schema_json(schema: StructType) -> JsonObject:
+    """A schema of Spark's as a message carries it."""
+    found: JsonObject = schema.jsonValue()
+    return found
 
 
-def answering(schema: StructType, payload: object) -> StructType:
-    """A schema of Spark's with an answer on its first column."""
-    schema.fields[0].metadata = {**schema.fields[0].metadata, ANSWER: json.dumps(payload)}
-    return schema
-
-
-def only(payload: object) -> StructType:
-    """An answer to a question that has nothing to do with columns."""
-    return answering(spark_schema(pa.schema([("done", pa.bool_())])), payload)
-
-
-def table_info(table: PartitionedTable, version: int) -> JsonObject:
-    """What the jar must know of a table that is open at a snapshot, which every scan then names."""
+def table_info(table: PartitionedTable, version: int) -> TableInfo:
+    """The metadata of a table that is open at a snapshot."""
     metadata = table.metadata
-    return {
-        "version": version,
-        "sources": partition_sources(metadata),
-        "exact": [field.name for field in table.schema if is_exact(field.type)],
-        "partitioning": [part.to_json() for part in key_parts(metadata, [metadata.spec.id], metadata.schema.names)],
-        "by": spelled(metadata),
-        "fields": [field.field_id for field in metadata.spec.fields],
-    }
+    parts = key_parts(metadata, [metadata.spec.id], metadata.schema.names)
+    return TableInfo(
+        version=version,
+        sources=tuple(partition_sources(metadata)),
+        exact=tuple(field.name for field in table.schema if is_exact(field.type)),
+        partitioning=tuple(part.to_json() for part in parts),
+        by=tuple(spelled(metadata)),
+        fields=tuple(field.field_id for field in metadata.spec.fields),
+    )
 
 
-def partitions_of(table: PartitionedTable) -> list[list[str | None]]:
+def partitions_of(table: PartitionedTable) -> tuple[tuple[str | None, ...], ...]:
     """The values of the partitions of the newest partitioning that have rows, as texts."""
     found = table.inspect.partitions().to_pylist()
     newest = table.spec.id
-    return [[value for _, value in each["partition"]] for each in found if each["spec_id"] == newest and each["rows"]]
+    kept = [each for each in found if each["spec_id"] == newest and each["rows"]]
+    return tuple(tuple(value for _, value in each["partition"]) for each in kept)
 
 
 def spelled(metadata: TableMetadata) -> list[JsonMapping]:

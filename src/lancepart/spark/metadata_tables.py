@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableNotFoundError
 from lancepart.layout.columns import AS_BYTES
-from lancepart.model.aliases import JsonMapping
 from lancepart.plan.pack import pack
+from lancepart.spark.operations import SideRequest
 from lancepart.storage import leaf_data
 from lancepart.storage.dataset import Dataset, open_dataset
 from lancepart.storage.root import Root
@@ -62,14 +62,14 @@ def open_plain(root: Root, location: str, version: str | int | None) -> Dataset:
         raise TableNotFoundError(f"the table at {location!r} {what}") from None
 
 
-def plan_plain(root: Root, question: JsonMapping) -> Plan:
+def plan_plain(root: Root, request: SideRequest) -> Plan:
     """A plan that reads a plain Lance table, in tasks of about one size."""
-    handle = open_plain(root, question["location"], question["version"])
-    columns = tuple(question["columns"]) or (handle.schema.names[0],)
-    work = Plain(root=root, location=question["location"], version=int(handle.version), columns=columns)
+    handle = open_plain(root, request.table.location, request.table.version)
+    columns = tuple(request.columns) or (handle.schema.names[0],)
+    work = Plain(root=root, location=request.table.location, version=int(handle.version), columns=columns)
     sizes = leaf_data.fragment_sizes(handle)
     numbers = list(sizes)
-    tasks = [tuple(numbers[at] for at in bin) for bin in pack(list(sizes.values()), question["parallelism"])]
+    tasks = [tuple(numbers[at] for at in bin) for bin in pack(list(sizes.values()), request.parallelism)]
     return pickle.dumps(work), [pickle.dumps(task) for task in tasks if task]
 
 
@@ -82,8 +82,8 @@ def inspected(table: PartitionedTable, kind: str) -> pa.Table:
     return found
 
 
-def plan_inspected(table: PartitionedTable, question: JsonMapping) -> Plan:
+def plan_inspected(table: PartitionedTable, request: SideRequest) -> Plan:
     """A plan of one task, which has the rows with it."""
-    found = inspected(table, question["kind"])
-    work = Given(columns=tuple(question["columns"]) or (found.schema.names[0],))
+    found = inspected(table, request.table.kind)
+    work = Given(columns=tuple(request.columns) or (found.schema.names[0],))
     return pickle.dumps(work), [pickle.dumps(found)]

@@ -12,8 +12,6 @@ import pyarrow as pa
 from lancepart.format.records import Stats
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
-from lancepart.model.aliases import JsonMapping, JsonObject
-from lancepart.model.predicate import Predicate
 from lancepart.plan import planner
 from lancepart.plan.pack import pack
 from lancepart.read.leaf import ADDRESS, LEAF
@@ -21,6 +19,8 @@ from lancepart.read.prefetch import THREADS
 from lancepart.read.scan import Scan
 from lancepart.spark.aggregates import aggregate_schema, needed
 from lancepart.spark.filters import predicate_of
+from lancepart.spark.operations import ScanRequest
+from lancepart.spark.scan_spec import Piece, ScanSpec
 from lancepart.spark.spark_partitioning import KeyPart, key_of, key_parts, to_parts
 from lancepart.storage import leaf_data
 from lancepart.storage.root import Root
@@ -31,44 +31,6 @@ _MOST_BYTES = 512 << 20
 _MOST_KEYS_A_CORE = 32
 _LEAST_KEYS = 256
 _ROW_BYTES, _COMPRESSED = 32, 8
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """What Spark asks of a scan."""
-
-    version: int
-    columns: tuple[str, ...]
-    handled: tuple[JsonMapping, ...] = ()
-    pushed: tuple[JsonMapping, ...] = ()
-    aggregates: tuple[JsonMapping, ...] = ()
-    limit: int | None = None
-    parallelism: int = 2
-    partitioning: tuple[JsonMapping, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
-    """A leaf or some fragments of one."""
-
-    leaf: Leaf
-    bytes: int
-    fragments: tuple[int, ...] | None = None
-    number: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanSpec:
-    """What all tasks of a scan have in common: plain values that travel to the executors."""
-
-    root: Root
-    metadata: TableMetadata
-    columns: tuple[str, ...]
-    predicate: Predicate | None
-    limit: int | None
-    aggregates: tuple[JsonMapping, ...] = ()
-    counted: int | None = None
-    row_addresses: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,19 +47,8 @@ class Planned:
     estimated_bytes: int = 0
     unkeyed_tasks: tuple[tuple[Piece, ...], ...] = ()
 
-    def to_json(self) -> JsonObject:
-        """The plan as the jar reads it."""
-        return {
-            "tasks": len(self.tasks),
-            "keys": self.keys,
-            "partitioning": [part.to_json() for part in self.parts],
-            "rows": self.rows,
-            "bytes": self.bytes,
-            "held": self.estimated_bytes,
-        }
 
-
-def plan(table: PartitionedTable, question: Question) -> Planned:
+def plan(table: PartitionedTable, question: ScanRequest) -> Planned:
     """Choose the leaves and pack them; a scan that tells where its rows stand has no keys."""
     asked = question.columns
     if set(asked) & {LEAF, ADDRESS}:
@@ -148,7 +99,7 @@ def _with_places(table: PartitionedTable, planned: Planned) -> Planned:
     )
 
 
-def _aggregated(scan: Scan, work: ScanSpec, question: Question) -> Planned:
+def _aggregated(scan: Scan, work: ScanSpec, question: ScanRequest) -> Planned:
     """One row a task; counting everything needs no task that reads."""
     known = scan.count() if scan.predicate is None and all("column" not in each for each in work.aggregates) else None
     leaves = () if known is not None else _measured(scan.root, scan.plan().leaves)
@@ -229,7 +180,7 @@ def _enough(leaves: tuple[Leaf, ...], work: ScanSpec) -> tuple[Leaf, ...]:
 
 
 def _parts(
-    metadata: TableMetadata, leaves: Sequence[Leaf], columns: Sequence[str], question: Question
+    metadata: TableMetadata, leaves: Sequence[Leaf], columns: Sequence[str], question: ScanRequest
 ) -> tuple[KeyPart, ...]:
     """What Spark is told of keys: as before, if it was told before; nothing where keys would make too many tasks."""
     if question.partitioning is not None:

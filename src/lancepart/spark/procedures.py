@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, LanceNamespaceError
 from lancepart.maintain.leaf_maintenance import TARGET_ROWS
-from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.queries.warehouse import Warehouse
 from lancepart.spark import calls
 from lancepart.spark.calls import Arguments, Rows
-from lancepart.spark.describe import answering, only
+from lancepart.spark.describe import schema_json
+from lancepart.spark.operations import CallReply, CallRequest, Nothing, Parameter, ProcedureInfo, ProceduresReply
+from lancepart.spark.protocol import Message
 from lancepart.spark.types import spark_schema
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
 
 NAMESPACE = "system"
 _REQUIRED, _NULL = None, "NULL"
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """An argument of a procedure: its type and, unless it must be given, its default, as Spark spells them."""
-
-    name: str
-    comment: str
-    type: str = "string"
-    default: str | None = _REQUIRED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,31 +30,31 @@ class Procedure:
     parameters: tuple[Parameter, ...]
     columns: pa.Schema
 
-    def to_json(self) -> JsonObject:
-        """What the jar must know to bind a call."""
-        return {"comment": self.comment, "parameters": [asdict(each) for each in self.parameters]}
+    def info(self) -> ProcedureInfo:
+        """What Spark must know to bind a call."""
+        return ProcedureInfo(comment=self.comment, parameters=self.parameters)
 
 
-def listed(warehouse: Warehouse, question: JsonMapping) -> StructType:
+def listed(warehouse: Warehouse, request: Nothing) -> Message:
     """All procedures, and the namespace that they are in."""
-    return only({"namespace": NAMESPACE, "procedures": {name: each.to_json() for name, each in PROCEDURES.items()}})
+    return ProceduresReply(namespace=NAMESPACE, procedures={name: each.info() for name, each in PROCEDURES.items()})
 
 
-def call(warehouse: Warehouse, question: JsonMapping) -> StructType:
-    """Run a procedure; its rows are the answer.
-
-    What it refuses may be about a table that Spark did not look up: the error says all of it itself.
-    """
-    name = question["procedure"]
+def call(warehouse: Warehouse, request: CallRequest) -> Message:
+    """Run a procedure; its rows are the reply."""
+    name = request.procedure
     procedure = PROCEDURES[name]
     try:
-        _refuse_nulls(procedure, question["arguments"])
-        rows = procedure.run(warehouse, {"catalog": question["catalog"], **question["arguments"]})
+        _refuse_nulls(procedure, request.arguments)
+        rows = procedure.run(warehouse, {"catalog": request.catalog, **request.arguments})
     except LanceNamespaceError as error:
-        message = f"{name}: {error} ({type(error).__name__}, code {int(error.code)})"
-        return only({"error": "refused", "message": message})
+        error.args = (f"{name}: {error}",)
+        raise
     names = procedure.columns.names
-    return answering(spark_schema(procedure.columns), {"rows": [[row[name] for name in names] for row in rows]})
+    return CallReply(
+        schema=schema_json(spark_schema(procedure.columns)),
+        rows=tuple(tuple(row[name] for name in names) for row in rows),
+    )
 
 
 def _refuse_nulls(procedure: Procedure, given: Arguments) -> None:
@@ -79,7 +65,9 @@ def _refuse_nulls(procedure: Procedure, given: Arguments) -> None:
 
 _TABLE = Parameter("table", "the table: namespace.table, with back-ticks around names that hold dots")
 _FIELD = Parameter("field", "a partition field: its name, or how it is written, such as bucket(16, id)")
-_NEW_FIELD = Parameter("field", "how the partition field is written: country, year(ts), bucket(16, id) AS name")
+_NEW_FIELD = Parameter(
+    name="field", comment="how the partition field is written: country, year(ts), bucket(16, id) AS name"
+)
 _OLDER_THAN = Parameter("older_than", "a moment", "timestamp", _NULL)
 _AGE = Parameter("age", "in the place of a moment: 7d, 12h, 30m", default=_NULL)
 
@@ -94,13 +82,19 @@ PROCEDURES: Mapping[str, Procedure] = {
     "compact": Procedure(
         run=calls.compact,
         comment="Put small fragments together and drop deleted rows",
-        parameters=(_TABLE, Parameter("target_rows", "rows of a fragment", "bigint", str(TARGET_ROWS))),
+        parameters=(
+            _TABLE,
+            Parameter("target_rows", "rows of a fragment", "bigint", str(TARGET_ROWS)),
+        ),
         columns=_COMMITTED,
     ),
     "rewrite": Procedure(
         run=calls.rewrite,
         comment="Move rows that older partitionings placed into the partitions of the newest",
-        parameters=(_TABLE, Parameter("where", "which rows, in SQL of DataFusion's dialect", default=_NULL)),
+        parameters=(
+            _TABLE,
+            Parameter("where", "which rows, in SQL of DataFusion's dialect", default=_NULL),
+        ),
         columns=_COMMITTED,
     ),
     "create_index": Procedure(
@@ -144,7 +138,9 @@ PROCEDURES: Mapping[str, Procedure] = {
         parameters=(
             _TABLE,
             Parameter("name", "what it is to be called"),
-            Parameter("version", "the snapshot's number; the newest, unless given", "bigint", _NULL),
+            Parameter(
+                name="version", comment="the snapshot's number; the newest, unless given", type="bigint", default=_NULL
+            ),
         ),
         columns=_TAGGED,
     ),
@@ -157,7 +153,10 @@ PROCEDURES: Mapping[str, Procedure] = {
     "upgrade": Procedure(
         run=calls.upgrade,
         comment="Turn a table of an older layout into the current one",
-        parameters=(_TABLE, Parameter("remove_old", "remove the old tree", "boolean", "false")),
+        parameters=(
+            _TABLE,
+            Parameter("remove_old", "remove the old tree", "boolean", "false"),
+        ),
         columns=pa.schema([("version", _COUNT), ("rows", _COUNT)]),
     ),
     "add_partition_field": Procedure(
@@ -175,7 +174,11 @@ PROCEDURES: Mapping[str, Procedure] = {
     "replace_partition_field": Procedure(
         run=calls.replace_field,
         comment="Partition new rows by another field in the place of one",
-        parameters=(_TABLE, _FIELD, Parameter("by", "how the new field is written: day(ts), bucket(32, id)")),
+        parameters=(
+            _TABLE,
+            _FIELD,
+            Parameter("by", "how the new field is written: day(ts), bucket(32, id)"),
+        ),
         columns=_SPEC,
     ),
 }

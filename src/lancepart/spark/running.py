@@ -10,9 +10,7 @@ import pyarrow as pa
 
 from lancepart.read.leaf import LEAF, LeafTask, count, in_large_batches, read, with_addresses
 from lancepart.spark.aggregates import aggregate_schema, aggregated
-from lancepart.spark.metadata_tables import Given, Plain
-from lancepart.spark.planning import Piece, ScanSpec
-from lancepart.spark.tasks import Handed
+from lancepart.spark.scan_spec import Piece, ScanSpec
 from lancepart.spark.types import arrow_schema, as_spark
 
 if TYPE_CHECKING:
@@ -26,7 +24,7 @@ def run(work: bytes, task: bytes, schema: StructType) -> Iterator[pa.RecordBatch
     """The rows of a task of a plan, in the Arrow types in which Spark takes a schema's columns."""
     wanted = arrow_schema(schema)
     planned, what = pickle.loads(work), pickle.loads(task)
-    found = planned.rows(what) if isinstance(planned, Plain | Given | Handed) else rows(planned, what)
+    found = rows(planned, what) if isinstance(planned, ScanSpec) else planned.rows(what)
     for batch in found:
         yield as_spark(batch, wanted)
 

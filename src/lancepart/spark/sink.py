@@ -18,8 +18,8 @@ from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create
 from lancepart.layout.metadata import STRONG
 from lancepart.spark.results import loads
-from lancepart.spark.source import QUESTION
-from lancepart.spark.writing import Options, Writing, plan
+from lancepart.spark.source import STREAM
+from lancepart.spark.writing import Options, Writing, plan, without_jar
 from lancepart.storage.manifest import Manifest
 from lancepart.table import PartitionedTable
 
@@ -59,15 +59,18 @@ def published(job: WriteJob, once: IdempotencyKey, reports: Sequence[distributed
 def sink(options: Options, schema: Any, overwrite: bool) -> Sink:
     """Plan a batch; a query is known by the option ``idempotency_key`` or by the id that the jar hands over."""
     given = {key.lower(): value for key, value in options.items()}
-    query = json.loads(given.get(QUESTION, "{}")).get("query")
-    key = given.pop("idempotency_key", None) or query
+    told = json.loads(given.get(STREAM, "{}"))
+    key = given.pop("idempotency_key", None) or told.get("query")
     if not key:
         raise InvalidInputError(
             "Spark does not say which query this is, so that a repeated batch could not be recognised: use a "
             "session of lancepart.spark.session, or give the query a name that is its own with "
             ".option('idempotency_key', …)"
         )
-    writing = plan(given, schema, overwrite)
+    request = without_jar(schema, overwrite)
+    if "mode" in told:
+        request = replace(request, mode=told["mode"], by=tuple(told.get("by", ())))
+    writing = plan(given, schema, request)
     if not isinstance(writing, Writing):
         raise UnsupportedOperationError("a stream needs a table with snapshots; lancepart.upgrade makes one")
     manifest = Manifest(writing.job.root)

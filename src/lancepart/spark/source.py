@@ -1,12 +1,11 @@
-"""What the data source ``lancepart`` shows to its users, and what it answers when the jar asks.
+"""What the data source ``lancepart`` shows to its users, and the options that name a table and a snapshot.
 
-Users only ever see columns: to look at a table changes nothing, whatever the options. Questions come from the jar by
-another data source, which users can't name, and some of them change tables.
+Users only ever see columns: to look at a table changes nothing, whatever the options. The jar's requests, some of which
+change tables, come to the planning service, or to another data source that users can't name.
 """
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -14,20 +13,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from lancepart.errors import InvalidInputError, TableNotFoundError, UnsupportedOperationError
+from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.maintain.changes import CHANGE
-from lancepart.model.aliases import JsonMapping
-from lancepart.spark.describe import answering, only, partitions_of, table_info
-from lancepart.spark.filters import predicate_of
 from lancepart.spark.handover import OPTIONS, PLAN
-from lancepart.spark.options import check, check_batch
-from lancepart.spark.planning import Planned, Question, plan
+from lancepart.spark.operations import ScanRequest
+from lancepart.spark.options import check
+from lancepart.spark.planning import Planned, plan
 from lancepart.spark.tasks import handed
 from lancepart.spark.types import spark_schema
 from lancepart.table import PartitionedTable, open_pinned, open_table
 
 OWN = "lancepart."
-QUESTION = "lancepart.question"
+REQUEST = "lancepart.request"
+"""A request of the jar where there is no planning service."""
+STREAM = "lancepart.stream"
+"""What the jar says of a stream: how many tasks a batch may have, how it writes, and the id of its query."""
 FEED = "readChangeFeed"
 VERSION = "_version"
 _STORAGE = "storage."
@@ -58,43 +58,6 @@ def show(options: Options) -> tuple[Any, Plan | None]:
     return spark_schema(table.schema), plan_columns(options, table.schema.names)
 
 
-def answer(options: Options) -> tuple[Any, Plan | None]:
-    """The schema with the answer to the jar's question on its first column; and the plan, if a scan was planned."""
-    check(options)
-    question = json.loads(options[QUESTION])
-    match question.pop("ask", None):
-        case "table":
-            return _table(options), None
-        case "exists":
-            return only({"exists": _exists(options)}), None
-        case "warehouse":
-            return _statements().respond(options, question), None
-        case "planned":
-            schema, planned = handed(options, question["columns"])
-            return answering(schema, {}), planned
-        case "side":
-            return _statements().plan_side(options, question)
-        case "partitions":
-            return only({"partitions": partitions_of(_open(options, question["version"]))}), None
-        case "delete":
-            return _deleted(options, question["where"]), None
-        case "scan":
-            check_batch(options)
-            asked = Question(**{key: _frozen(value) for key, value in question.items()})
-            _refuse_other_version(options, asked.version)
-            found = plan(_open(options, asked.version), asked)
-            return answering(spark_schema(found.schema), found.to_json()), _bytes(found)
-        case unknown:
-            raise InvalidInputError(f"the jar asks {unknown!r}, which is not known here: use the jar inside lancepart")
-
-
-def _statements() -> Any:
-    """What the catalog's questions need, imported only where one is asked: it takes longer than a scan's planning."""
-    from lancepart.spark import statements
-
-    return statements
-
-
 def wants_changes(options: Options) -> bool:
     """Whether a stream is to tell what became of each row."""
     return any(key.lower() == FEED.lower() and value.lower() == "true" for key, value in options.items())
@@ -113,31 +76,8 @@ def feed_schema(schema: pa.Schema) -> pa.Schema:
 def plan_columns(options: Options, columns: Sequence[str]) -> Plan:
     """A plan of all rows, for when there is no jar."""
     table = _open(options)
-    asked = Question(version=table.version, columns=tuple(columns), parallelism=_WITHOUT_JAR, partitioning=())
-    return _bytes(plan(_open(options, asked.version), asked))
-
-
-def _exists(options: Options) -> bool:
-    try:
-        _open(options)
-    except TableNotFoundError:
-        return False
-    return True
-
-
-def _table(options: Options) -> Any:
-    """What the jar must know of a table; all of it at one snapshot, which every scan then names."""
-    version = _open(options).version
-    table = _open(options, version)
-    shown = feed_schema(table.schema) if wants_changes(options) else table.schema
-    return answering(spark_schema(shown), table_info(table, version))
-
-
-def _deleted(options: Options, where: Sequence[JsonMapping]) -> Any:
-    """Rows removed by filters that mean the same here as in Spark."""
-    table = _open(options)
-    predicate = predicate_of(where, (), table.schema)
-    return only({"version": table.delete("true" if predicate is None else predicate.to_sql())})
+    asked = ScanRequest(version=table.version, columns=tuple(columns), parallelism=_WITHOUT_JAR, partitioning=())
+    return plan_bytes(plan(_open(options, asked.version), asked))
 
 
 def location(options: Options) -> tuple[str, dict[str, str]]:
@@ -152,11 +92,11 @@ def _open(options: Options, version: int | None = None) -> PartitionedTable:
     """The table at the snapshot that a scan names, or a user; a Hive-style one has none that a scan could name."""
     root, storage = location(options)
     if version is None:
-        return open_table(root, version=_wanted(options), storage_options=storage)
+        return open_table(root, version=wanted_version(options), storage_options=storage)
     return open_pinned(root, version, storage_options=storage)
 
 
-def _wanted(options: Options) -> int | str | datetime | None:
+def wanted_version(options: Options) -> int | str | datetime | None:
     """Which snapshot is asked for: a number, a tag, or a moment, which is in UTC unless it says otherwise."""
     given = {key.lower(): value for key, value in options.items()}
     version, time = (_either(given, name) for name in ("version", "timestamp"))
@@ -167,9 +107,9 @@ def _wanted(options: Options) -> int | str | datetime | None:
     return int(version) if version is not None and version.isdigit() else version
 
 
-def _refuse_other_version(options: Options, version: int) -> None:
+def refuse_other_version(wanted: int, version: int) -> None:
     """Refuse a version that is asked of a scan when its relation is loaded already, as that of a catalog's table is."""
-    if _wanted(options) is not None and _open(options).version != version:
+    if wanted != version:
         raise InvalidInputError(
             f"the table was loaded at snapshot {version}: to read another, give versionAsOf or timestampAsOf, or write "
             "VERSION AS OF or TIMESTAMP AS OF in SQL"
@@ -193,10 +133,6 @@ def moment(name: str, text: str) -> datetime:
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-def _bytes(planned: Planned) -> Plan:
+def plan_bytes(planned: Planned) -> Plan:
     """A plan as bytes: first the tasks with a key each, then those without."""
     return pickle.dumps(planned.work), [pickle.dumps(task) for task in (*planned.tasks, *planned.unkeyed_tasks)]
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

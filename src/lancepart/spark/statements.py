@@ -1,8 +1,8 @@
-"""What the jar's catalog asks of a warehouse, one function a question; refusals are answers, so that they read well."""
+"""What the planning service does for a catalog: one function for each operation on a warehouse."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,9 +13,6 @@ from lancepart.catalog.context import shown
 from lancepart.errors import (
     ConcurrentModificationError,
     InvalidInputError,
-    LanceNamespaceError,
-    NamespaceAlreadyExistsError,
-    NamespaceNotEmptyError,
     NamespaceNotFoundError,
     TableAlreadyExistsError,
     TableNotFoundError,
@@ -23,24 +20,19 @@ from lancepart.errors import (
 )
 from lancepart.layout.metadata import STRONG
 from lancepart.queries.warehouse import Entry, Warehouse
-from lancepart.spark import altering, metadata_tables, procedures
-from lancepart.spark.describe import answering, only, table_info
+from lancepart.spark import altering, metadata_tables, procedures, warm
+from lancepart.spark import operations as ops
+from lancepart.spark.answers import read_plan
+from lancepart.spark.describe import schema_json, table_info
 from lancepart.spark.options import check_properties
+from lancepart.spark.protocol import Message
 from lancepart.spark.repartitioning import refuse_new_cycles
 from lancepart.spark.types import arrow_schema, commented, read_schema, spark_schema
-from lancepart.table import PartitionedTable, create_table, open_pinned, open_table
+from lancepart.table import PartitionedTable, create_table
 
 Options = Mapping[str, str]
-Question = Mapping[str, Any]
 
 _STORAGE = "storage."
-_KINDS: tuple[tuple[type[LanceNamespaceError], str], ...] = (
-    (TableNotFoundError, "no_table"),
-    (NamespaceNotFoundError, "no_namespace"),
-    (TableAlreadyExistsError, "table_exists"),
-    (NamespaceAlreadyExistsError, "namespace_exists"),
-    (NamespaceNotEmptyError, "not_empty"),
-)
 _REFUSALS = (
     TableAlreadyExistsError,
     NamespaceNotFoundError,
@@ -50,13 +42,9 @@ _REFUSALS = (
 _PROVIDERS = {None, "lance", "lancepart"}
 
 
-def respond(options: Options, question: Question) -> Any:
-    """Do what a statement asks, and answer with a schema that has the answer on it."""
-    try:
-        return _ANSWERS[question["do"]](_warehouse(options), question)
-    except LanceNamespaceError as error:
-        kind = next((name for each, name in _KINDS if isinstance(error, each)), "refused")
-        return only({"error": kind, "message": str(error)})
+def respond(options: Options, op: str, request: Message) -> Message:
+    """Do what a statement asks of a warehouse."""
+    return _ANSWERS[op](_warehouse(options), request)
 
 
 def _warehouse(options: Options) -> Warehouse:
@@ -67,107 +55,108 @@ def _warehouse(options: Options) -> Warehouse:
     return Warehouse.at(root, storage)
 
 
-def _namespaces(warehouse: Warehouse, question: Question) -> Any:
-    return only({"names": warehouse.namespaces(question["id"])})
+def _namespaces(warehouse: Warehouse, request: ops.PathRequest) -> Message:
+    return ops.NamesReply(names=tuple(warehouse.namespaces(request.id)))
 
 
-def _namespace(warehouse: Warehouse, question: Question) -> Any:
-    return only({"properties": warehouse.properties(question["id"])})
+def _namespace(warehouse: Warehouse, request: ops.PathRequest) -> Message:
+    return ops.PropertiesReply(properties=warehouse.properties(request.id))
 
 
-def _create_namespace(warehouse: Warehouse, question: Question) -> Any:
-    properties = dict(question["properties"])
+def _create_namespace(warehouse: Warehouse, request: ops.PropertiesRequest) -> Message:
+    properties = {key: value for key, value in request.properties.items() if value is not None}
     if "location" in properties:
         raise UnsupportedOperationError("a namespace has no LOCATION of its own: leave it out")
-    warehouse.create_namespace(question["id"], properties)
-    return only({})
+    warehouse.create_namespace(request.id, properties)
+    return ops.Nothing()
 
 
-def _alter_namespace(warehouse: Warehouse, question: Question) -> Any:
-    warehouse.alter_namespace(question["id"], question["properties"])
-    return only({})
+def _alter_namespace(warehouse: Warehouse, request: ops.PropertiesRequest) -> Message:
+    warehouse.alter_namespace(request.id, request.properties)
+    return ops.Nothing()
 
 
-def _drop_namespace(warehouse: Warehouse, question: Question) -> Any:
-    warehouse.drop_namespace(question["id"], cascade=bool(question["cascade"]))
-    return only({})
+def _drop_namespace(warehouse: Warehouse, request: ops.DropNamespaceRequest) -> Message:
+    warehouse.drop_namespace(request.id, cascade=request.cascade)
+    return ops.Nothing()
 
 
-def _tables(warehouse: Warehouse, question: Question) -> Any:
-    return only({"names": warehouse.tables(question["id"])})
+def _tables(warehouse: Warehouse, request: ops.PathRequest) -> Message:
+    return ops.NamesReply(names=tuple(warehouse.tables(request.id)))
 
 
-def _load(warehouse: Warehouse, question: Question) -> Any:
-    """A table or, where a table's name comes before the last one, what that table is made of."""
-    path = question["id"]
+def _load(warehouse: Warehouse, request: ops.LoadRequest) -> Message:
+    """A table or, where a table's name comes before the last one, one of its metadata tables."""
+    path = request.id
     try:
         found = warehouse.find(path)
     except TableNotFoundError:
         if len(path) < 2 or path[-1].lower() not in metadata_tables.KINDS:
             raise
-        return _load_inspected(warehouse, warehouse.find(path[:-1]), question)
+        return _load_inspected(warehouse, warehouse.find(path[:-1]), request)
     if not found.partitioned:
-        return _load_plain(warehouse, found, question)
-    return _loaded(warehouse, found, _opened(warehouse, found.location, question))
+        return _load_plain(warehouse, found, request)
+    return _loaded(warehouse, found, _opened(warehouse, found.location, request))
 
 
-def _loaded(warehouse: Warehouse, entry: Entry, table: PartitionedTable, **more: Any) -> Any:
-    answer = {
-        "path": warehouse.catalog.root.uri_of(entry.location),
-        "table": table_info(table, table.version),
-        "properties": {
-            **entry.properties,
-            "provider": "lancepart",
-            "location": warehouse.catalog.root.uri_of(entry.location),
-            "is_managed_location": "true",
-        },
-    }
-    return answering(spark_schema(table.schema), answer | more)
+def _loaded(
+    warehouse: Warehouse, entry: Entry, table: PartitionedTable, staged: ops.StagedTable | None = None
+) -> Message:
+    place = warehouse.catalog.root.uri_of(entry.location)
+    shown = {"provider": "lancepart", "location": place, "is_managed_location": "true"}
+    return ops.LoadReply(
+        schema=schema_json(spark_schema(table.schema)),
+        properties={**entry.properties, **shown},
+        path=place,
+        table=table_info(table, table.version),
+        staged=staged,
+    )
 
 
-def _load_plain(warehouse: Warehouse, entry: Entry, question: Question) -> Any:
-    if question.get("timestamp") is not None:
+def _load_plain(warehouse: Warehouse, entry: Entry, request: ops.LoadRequest) -> Message:
+    if request.timestamp is not None:
         raise UnsupportedOperationError("a plain Lance table is read AS OF a version or a tag, not a moment")
-    handle = metadata_tables.open_plain(warehouse.catalog.root, entry.location, question.get("version"))
-    side = {"kind": metadata_tables.PLAIN, "location": entry.location, "version": int(handle.version)}
-    properties = {**entry.properties, "provider": "lance"}
-    return answering(spark_schema(handle.schema), {"side": side, "properties": properties})
+    handle = metadata_tables.open_plain(warehouse.catalog.root, entry.location, request.version)
+    return ops.LoadReply(
+        schema=schema_json(spark_schema(handle.schema)),
+        properties={**entry.properties, "provider": "lance"},
+        side=ops.SideTable(kind=metadata_tables.PLAIN, location=entry.location, version=int(handle.version)),
+    )
 
 
-def _load_inspected(warehouse: Warehouse, entry: Entry, question: Question) -> Any:
-    table, kind = _opened(warehouse, entry.location, question), question["id"][-1].lower()
-    side = {"kind": kind, "location": entry.location, "version": table.version}
-    return answering(spark_schema(metadata_tables.inspected(table, kind).schema), {"side": side, "properties": {}})
+def _load_inspected(warehouse: Warehouse, entry: Entry, request: ops.LoadRequest) -> Message:
+    table, kind = _opened(warehouse, entry.location, request), request.id[-1].lower()
+    return ops.LoadReply(
+        schema=schema_json(spark_schema(metadata_tables.inspected(table, kind).schema)),
+        side=ops.SideTable(kind=kind, location=entry.location, version=table.version),
+    )
 
 
-def plan_side(options: Options, question: Question) -> tuple[Any, metadata_tables.Plan]:
+def _side(warehouse: Warehouse, request: ops.SideRequest) -> Message:
     """The columns and the plan of a scan of what is no partitioned table."""
-    warehouse = _warehouse(options)
-    root = warehouse.catalog.root
-    if question["kind"] == metadata_tables.PLAIN:
-        schema = metadata_tables.open_plain(root, question["location"], question["version"]).schema
-        plan = metadata_tables.plan_plain(root, question)
+    root, side = warehouse.catalog.root, request.table
+    if side.kind == metadata_tables.PLAIN:
+        schema = metadata_tables.open_plain(root, side.location, side.version).schema
+        plan = metadata_tables.plan_plain(root, request)
     else:
-        place = root.uri_of(question["location"])
-        table = open_pinned(place, int(question["version"]), storage_options=dict(root.storage_options))
-        schema = metadata_tables.inspected(table, question["kind"]).schema
-        plan = metadata_tables.plan_inspected(table, question)
-    names = list(question["columns"]) or [schema.names[0]]
+        table = warm.pinned(root.uri_of(side.location), side.version, dict(root.storage_options))
+        schema = metadata_tables.inspected(table, side.kind).schema
+        plan = metadata_tables.plan_inspected(table, request)
+    names = list(request.columns) or [schema.names[0]]
     shown = spark_schema(schema)
-    return answering(StructType([shown[name] for name in names]), {}), plan
+    chosen = StructType([shown[name] for name in names])
+    return ops.RowsReply(schema=schema_json(chosen), read=read_plan(plan, chosen))
 
 
-def _opened(warehouse: Warehouse, location: str, question: Question) -> PartitionedTable:
+def _opened(warehouse: Warehouse, location: str, request: ops.LoadRequest) -> PartitionedTable:
     """The table in a directory, at one snapshot: that which is asked for, or the newest."""
     root = warehouse.catalog.root
-    wanted: int | str | datetime | None = question.get("version")
+    wanted: int | str | datetime | None = request.version
     if isinstance(wanted, str) and wanted.isdigit():
         wanted = int(wanted)
-    if question.get("timestamp") is not None:
-        wanted = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=question["timestamp"])
-    options = dict(root.storage_options)
-    table = open_table(root.uri_of(location), version=wanted, storage_options=options)
-    return open_pinned(root.uri_of(location), table.version, storage_options=options)
+    if request.timestamp is not None:
+        wanted = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=request.timestamp)
+    return warm.fresh(root.uri_of(location), wanted, dict(root.storage_options))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,8 +168,8 @@ class _Made:
     table: PartitionedTable
 
 
-def _make(warehouse: Warehouse, question: Question) -> _Made:
-    path, mode = question["id"], question["mode"]
+def _make(warehouse: Warehouse, request: ops.CreateRequest) -> _Made:
+    path, mode = request.id, request.mode
     location, there = warehouse.place(path)
     if there is not None and mode == "create":
         raise TableAlreadyExistsError(f"table {shown(path)} already exists")
@@ -188,21 +177,21 @@ def _make(warehouse: Warehouse, question: Question) -> _Made:
         raise TableNotFoundError(f"table {shown(path)} does not exist")
     if there is not None and not there.partitioned:
         raise UnsupportedOperationError(f"table {shown(path)} is a plain Lance table: drop it first")
-    properties = dict(question["properties"])
-    _check(properties, question["by"])
+    properties = dict(request.properties)
+    _check(properties, request.by)
     root = warehouse.catalog.root
-    asked = read_schema(question["schema"])
+    asked = read_schema(request.schema)
     columns = commented(arrow_schema(asked), asked)
-    refuse_new_cycles(question["by"], columns, properties)
+    refuse_new_cycles(request.by, columns, properties)
     try:
         create_table(
             root.uri_of(location),
             columns,
-            question["by"],
+            request.by,
             transactions=properties.get("transactions", STRONG),
             storage_options=dict(root.storage_options),
         )
-        table = _opened(warehouse, location, {})
+        table = _opened(warehouse, location, ops.LoadRequest(id=path))
     except BaseException:
         warehouse.discard(location)
         raise
@@ -210,7 +199,7 @@ def _make(warehouse: Warehouse, question: Question) -> _Made:
     return _Made(entry=entry, replaced=None if there is None else there.location, table=table)
 
 
-def _check(properties: dict[str, str], by: list[str]) -> None:
+def _check(properties: dict[str, str], by: Sequence[str]) -> None:
     """Refuse what a table can't be, before anything is written; what only says how it is made is taken out."""
     provider = properties.pop("provider", None)
     if provider not in _PROVIDERS:
@@ -224,13 +213,13 @@ def _check(properties: dict[str, str], by: list[str]) -> None:
         raise UnsupportedOperationError("a table needs at least one partition field: add PARTITIONED BY (…)")
 
 
-def _create(warehouse: Warehouse, question: Question) -> Any:
-    made = _make(warehouse, question)
-    _published(warehouse, question["id"], made.entry, made.replaced)
+def _create(warehouse: Warehouse, request: ops.CreateRequest) -> Message:
+    made = _make(warehouse, request)
+    _published(warehouse, request.id, made.entry, made.replaced)
     return _loaded(warehouse, made.entry, made.table)
 
 
-def _published(warehouse: Warehouse, path: list[str], entry: Entry, replaced: str | None) -> None:
+def _published(warehouse: Warehouse, path: Sequence[str], entry: Entry, replaced: str | None) -> None:
     """Give a new table its row; its directory goes only where it is certain that the row was refused.
 
     A commit whose outcome is not known may still land: then the directory stays, for the table or for a sweep.
@@ -242,43 +231,41 @@ def _published(warehouse: Warehouse, path: list[str], entry: Entry, replaced: st
         raise
 
 
-def _stage(warehouse: Warehouse, question: Question) -> Any:
-    made = _make(warehouse, question)
-    publish = {
-        "id": question["id"],
-        "location": made.entry.location,
-        "properties": made.entry.properties,
-        "replaced": made.replaced,
-    }
-    return _loaded(warehouse, made.entry, made.table, staged=publish)
+def _stage(warehouse: Warehouse, request: ops.CreateRequest) -> Message:
+    made = _make(warehouse, request)
+    staged = ops.StagedTable(
+        id=request.id, location=made.entry.location, properties=made.entry.properties, replaced=made.replaced
+    )
+    return _loaded(warehouse, made.entry, made.table, staged)
 
 
-def _publish(warehouse: Warehouse, question: Question) -> Any:
-    entry = Entry(location=question["location"], properties=question["properties"])
-    _published(warehouse, question["id"], entry, question["replaced"])
-    return only({})
+def _publish(warehouse: Warehouse, request: ops.StagedTable) -> Message:
+    entry = Entry(location=request.location, properties=request.properties)
+    _published(warehouse, request.id, entry, request.replaced)
+    return ops.Nothing()
 
 
-def _discard(warehouse: Warehouse, question: Question) -> Any:
-    warehouse.discard(question["location"])
-    return only({})
+def _discard(warehouse: Warehouse, request: ops.StagedTable) -> Message:
+    warehouse.discard(request.location)
+    return ops.Nothing()
 
 
-def _drop(warehouse: Warehouse, question: Question) -> Any:
-    return only({"dropped": warehouse.drop(question["id"])})
+def _drop(warehouse: Warehouse, request: ops.PathRequest) -> Message:
+    return ops.DroppedReply(dropped=warehouse.drop(request.id))
 
 
-def _rename(warehouse: Warehouse, question: Question) -> Any:
-    warehouse.rename(question["id"], question["to"])
-    return only({})
+def _rename(warehouse: Warehouse, request: ops.RenameRequest) -> Message:
+    warehouse.rename(request.id, request.to)
+    return ops.Nothing()
 
 
-def _alter(warehouse: Warehouse, question: Question) -> Any:
-    altering.alter(warehouse, question["id"], question["changes"])
-    return only({})
+def _alter(warehouse: Warehouse, request: ops.AlterRequest) -> Message:
+    altering.alter(warehouse, request.id, request.changes)
+    return ops.Nothing()
 
 
-_ANSWERS: Mapping[str, Callable[[Warehouse, Question], Any]] = {
+_ANSWERS: Mapping[str, Callable[[Warehouse, Any], Message]] = {
+    "side": _side,
     "namespaces": _namespaces,
     "namespace": _namespace,
     "create_namespace": _create_namespace,

@@ -19,7 +19,7 @@ from lancepart.maintain import changes
 from lancepart.maintain.changes import CHANGE, DELETE, LeafChanges, Step
 from lancepart.plan.pack import pack
 from lancepart.spark.options import check
-from lancepart.spark.source import FEED, QUESTION, VERSION, feed_schema, location, moment, wants_changes
+from lancepart.spark.source import FEED, STREAM, VERSION, feed_schema, location, moment, wants_changes
 from lancepart.spark.types import arrow_schema, as_spark, spark_schema
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
@@ -153,8 +153,8 @@ class Stream:
         return [self._task([found[at] for at in group], versions, end) for group in self._packed(found)]
 
     def _packed(self, found: Sequence[LeafChanges]) -> list[list[int]]:
-        question = json.loads(self._options.get(QUESTION, "{}"))
-        return pack([leaf.rows for leaf in found], int(question.get("parallelism", _TASKS))) if found else []
+        told = json.loads(self._options.get(STREAM, "{}"))
+        return pack([leaf.rows for leaf in found], int(told.get("parallelism", _TASKS))) if found else []
 
     def _task(self, leaves: Sequence[LeafChanges], versions: Mapping[str, int], end: int) -> bytes:
         names = {version_id(leaf.object_id, step.number) for leaf in leaves for step in leaf.steps}

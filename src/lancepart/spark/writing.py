@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +18,7 @@ from lancepart.commit import distributed_write
 from lancepart.commit.distributed_write import WriteJob
 from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.errors import (
+    InvalidInputError,
     TableAlreadyExistsError,
     TableNotFoundError,
     TableSchemaValidationError,
@@ -27,14 +27,14 @@ from lancepart.errors import (
 from lancepart.layout.layouts import capabilities
 from lancepart.layout.metadata import STRONG
 from lancepart.maintain.discard import discard_new
-from lancepart.model.aliases import JsonMapping
 from lancepart.model.sql_text import arguments, tokens
 from lancepart.read.leaf import ADDRESS, LEAF
 from lancepart.spark.filters import predicate_of
+from lancepart.spark.operations import WriteRequest
 from lancepart.spark.options import check as check_options
 from lancepart.spark.repartitioning import refuse_new_cycles
 from lancepart.spark.results import dumps, loads
-from lancepart.spark.source import QUESTION, location
+from lancepart.spark.source import location
 from lancepart.spark.types import arrow_schema, from_spark, may_be_taken
 from lancepart.storage import leaf_data
 from lancepart.storage.files import Files
@@ -161,19 +161,18 @@ class TreeWriting:
         Files(self.root).delete_directory(f"{_ASIDE}/{self.id}", with_tables=True)
 
 
-def plan(options: Options, schema: Any, overwrite: bool) -> Writing | RowWriting | TreeWriting:
+def plan(options: Options, schema: Any, request: WriteRequest) -> Writing | RowWriting | TreeWriting:
     """Plan a write that Spark asks for; a table that is not there is made if the options say how."""
     check_options(options)
     given = {key.lower(): value for key, value in options.items()}
-    question = json.loads(given.get(QUESTION, "{}"))
-    if question.get("mode") == distributed_write.ROWS:
-        return _rows(options, question, schema)
-    table, made = _table(given, question, arrow_schema(schema))
-    mode, where = _mode(given, question, overwrite)
+    if request.mode == distributed_write.ROWS:
+        return _rows(options, request, schema)
+    table, made = _table(given, request, arrow_schema(schema))
+    mode, where = _mode(given, request)
     root = Root.parse(*location(options))
     try:
         if mode == distributed_write.WHERE and where is None:
-            replaced = predicate_of(question["pushed"], (), table.schema)
+            replaced = predicate_of(request.pushed, (), table.schema)
             where = "true" if replaced is None else replaced.to_sql()
         key = given.get("idempotency_key")
         if not capabilities(table.metadata).distributed_writes:
@@ -198,22 +197,29 @@ def _into_tree(
     return TreeWriting(root=root, schema=columns, mode=mode, where=where)
 
 
-def _rows(options: Options, question: JsonMapping, schema: Any) -> RowWriting:
+def without_jar(schema: Any, overwrite: bool) -> WriteRequest:
+    """A write as Spark asks for it of a Python data source."""
+    return WriteRequest(mode="truncate" if overwrite else "append", schema=schema.jsonValue())
+
+
+def _rows(options: Options, request: WriteRequest, schema: Any) -> RowWriting:
     """What Spark made of the rows that a scan read: the same snapshot, and the same filter."""
+    if request.version is None or request.command is None:
+        raise InvalidInputError("a write of rows needs the snapshot that they were read at, and the statement's name")
     root, storage = location(options)
-    table = open_pinned(root, question["version"], storage_options=storage)
+    table = open_pinned(root, request.version, storage_options=storage)
     if not capabilities(table.metadata).transactions:
         raise UnsupportedOperationError(
-            f"{question['command'].upper()} in SQL needs a table with strong transactions: use table.update, "
+            f"{request.command.upper()} in SQL needs a table with strong transactions: use table.update, "
             "table.upsert or table.delete in Python"
         )
-    read = predicate_of(question.get("handled", ()), question.get("pushed", ()), table.schema)
+    read = predicate_of(request.handled, request.pushed, table.schema)
     job = distributed_write.plan(
         Manifest(Root.parse(root, storage)),
         mode=distributed_write.ROWS,
         where=None if read is None else read.to_sql(),
-        version=question["version"],
-        name=question["command"],
+        version=request.version,
+        name=request.command,
     )
     given = [field for field in columns_of(schema, table.schema) if field.name not in (LEAF, ADDRESS)]
     return RowWriting(job=job, schema=pa.schema(given))
@@ -231,9 +237,9 @@ def columns_of(schema: Any, table: pa.Schema) -> pa.Schema:
     return pa.schema([table.field(each.name) if each.name in table.names else each for each in given])
 
 
-def _mode(options: Options, question: JsonMapping, overwrite: bool) -> tuple[str, str | None]:
+def _mode(options: Options, request: WriteRequest) -> tuple[str, str | None]:
     """What happens to the rows that are there: what Spark says, unless the options say it more exactly."""
-    asked = question.get("mode", "truncate" if overwrite else "append")
+    asked = request.mode
     if asked == "truncate" and "replacewhere" in options:
         return distributed_write.WHERE, options["replacewhere"]
     if asked == "truncate" and options.get("partitionoverwritemode", "").lower() == _DYNAMIC:
@@ -241,8 +247,8 @@ def _mode(options: Options, question: JsonMapping, overwrite: bool) -> tuple[str
     return _MODES[asked], None
 
 
-def _table(options: Options, question: JsonMapping, schema: pa.Schema) -> tuple[PartitionedTable, str | None]:
-    """The table to write to, made if it is not there and the options or the question say how it is partitioned.
+def _table(options: Options, request: WriteRequest, schema: pa.Schema) -> tuple[PartitionedTable, str | None]:
+    """The table to write to, made if it is not there and the options or the request say how it is partitioned.
 
     With it the salt of one that was made here.
     """
@@ -250,7 +256,7 @@ def _table(options: Options, question: JsonMapping, schema: pa.Schema) -> tuple[
     try:
         return open_table(root, storage_options=storage), None
     except TableNotFoundError:
-        by = partition_list(options["partition_by"]) if "partition_by" in options else list(question.get("by", ()))
+        by = partition_list(options["partition_by"]) if "partition_by" in options else list(request.by)
         if not by:
             raise TableNotFoundError(
                 f"there is no table at {root!r}: make one with .option('partition_by', 'year(ts), country')"

@@ -59,10 +59,13 @@ class Manifest:
         self.uri = f"{root.uri}/{NAME}"
         self._session = lance.Session()
         self._latest: Snapshot | None = None
+        self._held: Snapshot | None = None
         self._indexed = False
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         """The latest version, or a given one; an empty one while nothing was written."""
+        if self._held is not None and self._held.version == version:
+            return self._held
         try:
             with storage_errors("open __manifest", self.root):
                 return self._remembered(self._open(version), latest=version is None)
@@ -72,6 +75,10 @@ class Manifest:
             return Snapshot(None, self.root)
         except DamagedError as error:
             raise DamagedError(f"{error}; {self._damaged_file(version)} {_RESCUE}") from None
+
+    def hold(self, version: int) -> None:
+        """Keep one version open, for who only reads: it is not opened again when it is named."""
+        self._held = self.snapshot(version)
 
     def refuse_remains(self) -> None:
         """Refuse to take a manifest for one that was never written whose versions are gone while its rows are not."""

@@ -16,6 +16,7 @@ from lancepart.spark import writing
 from tests.support.catalogs import Place
 
 SCHEMA = StructType([StructField("id", LongType()), StructField("k", LongType())])
+APPEND, OVERWRITE = writing.without_jar(SCHEMA, False), writing.without_jar(SCHEMA, True)
 ROWS = pa.record_batch({"id": [1, 2, 3], "k": [1, 2, 2]})
 
 
@@ -28,25 +29,25 @@ def opened(place: Place) -> lp.PartitionedTable:
 
 
 def test_a_failed_write_leaves_nothing_of_a_table_that_it_made(place: Place) -> None:
-    planned = writing.plan(options(place), SCHEMA, False)
+    planned = writing.plan(options(place), SCHEMA, APPEND)
     planned.write([ROWS])
 
     planned.abort()
 
     with pytest.raises(TableNotFoundError):
         opened(place)
-    assert writing.plan(options(place), SCHEMA, False).write([ROWS])
+    assert writing.plan(options(place), SCHEMA, APPEND).write([ROWS])
 
 
 def test_no_file_is_left(local: Place) -> None:
-    planned = writing.plan(options(local), SCHEMA, False)
+    planned = writing.plan(options(local), SCHEMA, APPEND)
     planned.write([ROWS])
     planned.abort()
     assert not Path(local.root).exists()
 
 
 def test_files_of_others_in_the_directory_stay(local: Place) -> None:
-    planned = writing.plan(options(local), SCHEMA, False)
+    planned = writing.plan(options(local), SCHEMA, APPEND)
     (Path(local.root) / "notes.txt").write_text("mine")
     planned.abort()
     assert [each.name for each in Path(local.root).iterdir()] == ["notes.txt"]
@@ -54,13 +55,13 @@ def test_files_of_others_in_the_directory_stay(local: Place) -> None:
 
 def test_what_is_refused_when_it_is_planned_leaves_nothing(local: Place) -> None:
     with pytest.raises(InvalidInputError):
-        writing.plan(options(local, replaceWhere="no_such = 1"), SCHEMA, True)
+        writing.plan(options(local, replaceWhere="no_such = 1"), SCHEMA, OVERWRITE)
     assert not Path(local.root).exists()
 
 
 def test_a_table_that_was_there_stays(local: Place) -> None:
     lp.create_table(local.root, pa.schema([("id", pa.int64()), ("k", pa.int64())]), ["k"])
-    writing.plan(options(local), SCHEMA, False).abort()
+    writing.plan(options(local), SCHEMA, APPEND).abort()
     assert opened(local).scan().count() == 0
 
 
@@ -73,7 +74,7 @@ def test_a_table_that_was_there_stays(local: Place) -> None:
     ],
 )
 def test_a_table_that_others_used_since_stays(local: Place, use: Any) -> None:
-    planned = writing.plan(options(local), SCHEMA, False)
+    planned = writing.plan(options(local), SCHEMA, APPEND)
     use(opened(local))
     planned.abort()
     opened(local).append([{"id": 10, "k": 1}])
@@ -81,9 +82,9 @@ def test_a_table_that_others_used_since_stays(local: Place, use: Any) -> None:
 
 
 def test_another_table_in_its_place_stays(local: Place) -> None:
-    first, second = (writing.plan(options(local), SCHEMA, False) for _ in range(2))
+    first, second = (writing.plan(options(local), SCHEMA, APPEND) for _ in range(2))
     first.abort()
-    third = writing.plan(options(local), SCHEMA, False)
+    third = writing.plan(options(local), SCHEMA, APPEND)
     first.abort()
     second.abort()
     assert third.commit([third.write([ROWS])])
@@ -91,7 +92,7 @@ def test_another_table_in_its_place_stays(local: Place) -> None:
 
 
 def test_a_commit_between_looking_and_sealing_keeps_the_table(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    planned = writing.plan(options(local), SCHEMA, False)
+    planned = writing.plan(options(local), SCHEMA, APPEND)
     seal = discard.Manifest.seal
 
     def late(manifest: Any, snapshot: Any) -> None:
@@ -104,7 +105,7 @@ def test_a_commit_between_looking_and_sealing_keeps_the_table(local: Place, monk
 
 
 def test_a_writer_that_comes_after_the_seal_is_refused(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    planned = writing.plan(options(local), SCHEMA, False)
+    planned = writing.plan(options(local), SCHEMA, APPEND)
     other = opened(local)
     remove = discard._remove
     refused: list[str] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import time
@@ -19,8 +20,8 @@ from lancepart.errors import ConcurrentModificationError, NamespaceNotFoundError
 from lancepart.layout.opening import moved
 from lancepart.model.ids import leaf_location
 from lancepart.queries.warehouse import Warehouse
-from lancepart.spark import statements
-from lancepart.spark.describe import ANSWER
+from lancepart.spark.protocol import Request, dump
+from lancepart.spark.service import respond
 from lancepart.storage import leaf_data, removal
 from lancepart.storage.manifest import Manifest
 from tests.concurrency.test_lost_answers import chosen
@@ -226,11 +227,11 @@ def test_a_directory_that_a_row_names_is_never_discarded(warehouse: Warehouse) -
     assert warehouse.find(["ns", "t"]).location == location
 
 
-def create(root: str, mode: str, **options: str) -> Any:
+def create(root: str, mode: str, **options: str) -> str:
     """What the jar asks for CREATE and REPLACE TABLE, and its answer."""
-    question = {"do": "create", "mode": mode, "id": ["t"], "schema": SCHEMA, "by": ["k"], "properties": {}}
+    body = {"mode": mode, "id": ["t"], "schema": SCHEMA, "by": ["k"], "properties": {}}
     given = {"warehouse": root, **{f"storage.{key}": value for key, value in options.items()}}
-    return statements.respond(given, question).fields[0].metadata[ANSWER]
+    return respond(json.dumps(dump(Request(id=1, op="create", body=body, options=given))))
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ServiceUnavailableError])

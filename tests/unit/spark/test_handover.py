@@ -282,9 +282,10 @@ def test_a_plan_that_would_fill_the_memory_is_not_unpacked(monkeypatch: pytest.M
 
 
 ATTACKS = [
-    {"lancepart.question": '{"ask":"delete","where":[]}'},
-    {"LANCEPART.Question": '{"ask":"delete","where":[]}'},
-    {"lancepart.question": '{"ask":"warehouse","do":"drop","id":["t"]}'},
+    {"lancepart.request": '{"kind":"request","id":1,"op":"delete","body":{"where":[]}}'},
+    {"LANCEPART.Request": '{"kind":"request","id":1,"op":"delete","body":{"where":[]}}'},
+    {"lancepart.request": '{"kind":"request","id":1,"op":"drop","body":{"id":["t"]}}'},
+    {"lancepart.stream": '{"mode":"truncate","query":"q"}'},
     {"lancepart.anything": "1"},
 ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,13 @@ from pyspark.sql.types import LongType, StructField, StructType
 import lancepart as lp
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.spark import options as known
+from lancepart.spark.answers import answer
 from lancepart.spark.jobs import configured
+from lancepart.spark.protocol import Request
 from lancepart.spark.sink import sink
-from lancepart.spark.source import QUESTION, answer, show
+from lancepart.spark.source import REQUEST, show
 from lancepart.spark.stream import Stream
-from lancepart.spark.writing import plan
+from lancepart.spark.writing import plan, without_jar
 
 ROWS = pa.table({"id": [1, 2]})
 COLUMNS = StructType([StructField("id", LongType())])
@@ -52,8 +53,8 @@ def test_a_near_miss_is_refused_wherever_it_is_given(table: lp.PartitionedTable,
     given = {"path": table.root, key: "1"}
     asked: list[Any] = [
         lambda: show(given),
-        lambda: answer({**given, QUESTION: json.dumps({"ask": "table"})}),
-        lambda: plan(given, COLUMNS, False),
+        lambda: answer(Request(id=1, op="table", options=given)),
+        lambda: plan(given, COLUMNS, without_jar(COLUMNS, False)),
         lambda: Stream(given, COLUMNS),
         lambda: sink({**given, "idempotency_key": "q"}, COLUMNS, False),
     ]
@@ -64,7 +65,7 @@ def test_a_near_miss_is_refused_wherever_it_is_given(table: lp.PartitionedTable,
 
 def test_what_is_ours_or_sparks_passes_without_a_word(recwarn: pytest.WarningsRecorder) -> None:
     known.check(
-        ["path", "paths", "versionAsOf", "STARTINGVERSION", "storage.aws_region", "checkpointLocation", QUESTION]
+        ["path", "paths", "versionAsOf", "STARTINGVERSION", "storage.aws_region", "checkpointLocation", REQUEST]
     )
 
     assert not recwarn.list
@@ -95,10 +96,10 @@ def test_a_version_is_asked_for_as_users_of_delta_do(table: lp.PartitionedTable)
 
 
 def test_options_of_streams_are_refused_where_a_batch_is_read(table: lp.PartitionedTable) -> None:
-    asked = {"ask": "scan", "version": table.version, "columns": ["id"], "parallelism": 1, "partitioning": []}
+    asked = {"version": table.version, "columns": ["id"], "parallelism": 1, "partitioning": []}
     for key in ("startingVersion", "readChangeFeed", "maxRowsPerTrigger"):
         with pytest.raises(UnsupportedOperationError, match=f"{key} is for streams"):
-            answer({"path": table.root, key: "1", QUESTION: json.dumps(asked)})
+            answer(Request(id=1, op="scan", body=asked, options={"path": table.root, key: "1"}))
 
 
 @pytest.mark.parametrize("key", ["transaction", "transactoins", "cyclic_partition", "Transactions"])

@@ -9,7 +9,8 @@ import pytest
 
 import lancepart as lp
 from lancepart.spark import planning
-from lancepart.spark.planning import Planned, Question, plan
+from lancepart.spark.operations import ScanRequest
+from lancepart.spark.planning import Planned, plan
 from lancepart.spark.running import rows
 
 SCHEMA = pa.schema([("id", pa.int64()), ("country", pa.string()), ("value", pa.float64())])
@@ -24,7 +25,7 @@ def filled(root: Path, *, leaves: int = 4, appends: int = 3, **options: Any) -> 
 
 
 def planned(table: lp.PartitionedTable, **asked: Any) -> Planned:
-    return plan(table, Question(version=table.version, columns=asked.pop("columns", ("id",)), **asked))
+    return plan(table, ScanRequest(version=table.version, columns=asked.pop("columns", ("id",)), **asked))
 
 
 def ids(found: Planned, tasks: Any = None) -> list[int]:
@@ -119,7 +120,7 @@ def test_keys_once_told_stay_the_same(tmp_path: Path) -> None:
     only = {"name": "=", "children": [{"column": ["country"]}, {"value": "c1"}]}
 
     again = planned(
-        table, columns=("id", "country"), pushed=(only,), partitioning=tuple(first.to_json()["partitioning"])
+        table, columns=("id", "country"), pushed=(only,), partitioning=tuple([part.to_json() for part in first.parts])
     )
 
     assert again.parts == first.parts

@@ -1,5 +1,6 @@
 package io.lancepart.spark;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayDeque;
@@ -22,6 +23,12 @@ final class Expressed {
   private static final Set<String> JOINING = Set.of("AND", "OR", "NOT");
 
   private Expressed() {}
+
+  static List<JsonNode> json(List<? extends Expression> expressions) {
+    List<JsonNode> found = new ArrayList<>();
+    expressions.forEach(each -> found.add(json(each)));
+    return found;
+  }
 
   static ObjectNode json(Expression expression) {
     ObjectNode node = Python.JSON.createObjectNode();

@@ -1,11 +1,27 @@
 package io.lancepart.spark;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lancepart.spark.Protocol.AlterRequest;
+import io.lancepart.spark.Protocol.CallReply;
+import io.lancepart.spark.Protocol.CallRequest;
+import io.lancepart.spark.Protocol.CreateRequest;
+import io.lancepart.spark.Protocol.DropNamespaceRequest;
+import io.lancepart.spark.Protocol.DroppedReply;
+import io.lancepart.spark.Protocol.Failure;
+import io.lancepart.spark.Protocol.LoadReply;
+import io.lancepart.spark.Protocol.LoadRequest;
+import io.lancepart.spark.Protocol.NamesReply;
+import io.lancepart.spark.Protocol.Nothing;
+import io.lancepart.spark.Protocol.Operation;
+import io.lancepart.spark.Protocol.PathRequest;
+import io.lancepart.spark.Protocol.ProceduresReply;
+import io.lancepart.spark.Protocol.PropertiesReply;
+import io.lancepart.spark.Protocol.PropertiesRequest;
+import io.lancepart.spark.Protocol.RenameRequest;
+import io.lancepart.spark.Protocol.Staged;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
@@ -22,11 +38,18 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.TableInfo;
 import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The tables of a warehouse: every decision is Python's, here its answers become Spark's. */
 public final class LanceCatalog
     implements StagingTableCatalog, SupportsNamespaces, PartitionFunctions, ProcedureCatalog {
+  private static final int NO_NAMESPACE = 1;
+  private static final int NAMESPACE_EXISTS = 2;
+  private static final int NOT_EMPTY = 3;
+  private static final int NO_TABLE = 4;
+  private static final int TABLE_EXISTS = 5;
+
   private String name;
   private Map<String, String> options;
   private Map<String, String> storage;
@@ -45,61 +68,31 @@ public final class LanceCatalog
     return name;
   }
 
-  private static ObjectNode question(String what, String[] namespace, String... last) {
-    ObjectNode question = Python.JSON.createObjectNode().put("ask", "warehouse").put("do", what);
-    ArrayNode path = question.putArray("id");
-    Arrays.stream(namespace).forEach(path::add);
-    Arrays.stream(last).forEach(path::add);
-    return question;
+  private <T> T ask(Operation operation, Object request, Class<T> reply, Identifier id) {
+    return ask(operation, request, reply, id, id);
   }
 
-  private static ObjectNode question(String what, Identifier id) {
-    return question(what, id.namespace(), id.name());
-  }
-
-  private Python ask(ObjectNode question, Identifier id) {
-    return ask(question, id, id);
-  }
-
-  private Python ask(ObjectNode question, Identifier id, Identifier target) {
-    Python python = Python.ask(options, question);
-    JsonNode error = python.answer.get("error");
-    if (error != null) {
-      throw LanceCatalog.<RuntimeException>unchecked(
-          refusal(error.asText(), python.answer.get("message").asText(), id, target));
+  private <T> T ask(Operation operation, Object request, Class<T> reply, Identifier id, Identifier target) {
+    try {
+      return Python.asked(options, operation, request, reply);
+    } catch (Python.Refused e) {
+      throw Python.unchecked(refusal(e.failure, id, target));
     }
-    return python;
   }
 
-  private static Exception refusal(String kind, String message, Identifier id, Identifier target) {
-    return switch (kind) {
-      case "no_table" -> new NoSuchTableException(id);
-      case "no_namespace" -> new NoSuchNamespaceException(target.namespace());
-      case "table_exists" -> new TableAlreadyExistsException(target);
-      case "namespace_exists" -> new NamespaceAlreadyExistsException(id.namespace());
-      case "not_empty" -> new NonEmptyNamespaceException(id.namespace());
-      default -> new UnsupportedOperationException(message);
+  private static Exception refusal(Failure failure, Identifier id, Identifier target) {
+    return switch (failure.code()) {
+      case NO_TABLE -> new NoSuchTableException(id);
+      case NO_NAMESPACE -> new NoSuchNamespaceException(target.namespace());
+      case TABLE_EXISTS -> new TableAlreadyExistsException(target);
+      case NAMESPACE_EXISTS -> new NamespaceAlreadyExistsException(id.namespace());
+      case NOT_EMPTY -> new NonEmptyNamespaceException(id.namespace());
+      default -> new UnsupportedOperationException(failure.message());
     };
   }
 
-  /** Spark's exceptions are checked ones that not all of its interfaces declare. */
-  @SuppressWarnings("unchecked")
-  private static <E extends Exception> E unchecked(Exception exception) throws E {
-    throw (E) exception;
-  }
-
-  private static Map<String, String> texts(JsonNode told) {
-    Map<String, String> found = new HashMap<>();
-    told.properties().forEach(each -> found.put(each.getKey(), each.getValue().asText()));
-    return found;
-  }
-
-  private static String[] names(JsonNode told) {
-    String[] found = new String[told.size()];
-    for (int i = 0; i < found.length; i++) {
-      found[i] = told.get(i).asText();
-    }
-    return found;
+  private static List<String> path(Identifier id) {
+    return List.of(joined(id.namespace(), id.name()));
   }
 
   @Override
@@ -109,8 +102,9 @@ public final class LanceCatalog
 
   @Override
   public String[][] listNamespaces(String[] namespace) {
-    Python told = ask(question("namespaces", namespace), Identifier.of(namespace, ""));
-    return Arrays.stream(names(told.answer.get("names"))).map(each -> joined(namespace, each)).toArray(String[][]::new);
+    var request = new PathRequest(List.of(namespace));
+    return ask(Operation.NAMESPACES, request, NamesReply.class, Identifier.of(namespace, "")).names().stream()
+        .map(each -> joined(namespace, each)).toArray(String[][]::new);
   }
 
   private static String[] joined(String[] namespace, String last) {
@@ -121,69 +115,70 @@ public final class LanceCatalog
 
   @Override
   public Map<String, String> loadNamespaceMetadata(String[] namespace) {
-    return texts(ask(question("namespace", namespace), Identifier.of(namespace, "")).answer.get("properties"));
+    var request = new PathRequest(List.of(namespace));
+    return ask(Operation.NAMESPACE, request, PropertiesReply.class, Identifier.of(namespace, "")).properties();
   }
 
   @Override
   public void createNamespace(String[] namespace, Map<String, String> properties) {
-    ObjectNode question = question("create_namespace", namespace);
-    properties.forEach(question.putObject("properties")::put);
-    ask(question, Identifier.of(namespace, ""));
+    var request = new PropertiesRequest(List.of(namespace), properties);
+    ask(Operation.CREATE_NAMESPACE, request, Nothing.class, Identifier.of(namespace, ""));
   }
 
   @Override
   public void alterNamespace(String[] namespace, NamespaceChange... changes) {
-    ObjectNode question = question("alter_namespace", namespace);
-    ObjectNode told = question.putObject("properties");
+    Map<String, String> properties = new HashMap<>();
     for (NamespaceChange change : changes) {
       if (change instanceof NamespaceChange.SetProperty set) {
-        told.put(set.property(), set.value());
+        properties.put(set.property(), set.value());
       } else if (change instanceof NamespaceChange.RemoveProperty removed) {
-        told.putNull(removed.property());
+        properties.put(removed.property(), null);
       }
     }
-    ask(question, Identifier.of(namespace, ""));
+    var request = new PropertiesRequest(List.of(namespace), properties);
+    ask(Operation.ALTER_NAMESPACE, request, Nothing.class, Identifier.of(namespace, ""));
   }
 
   @Override
   public boolean dropNamespace(String[] namespace, boolean cascade) {
-    ask(question("drop_namespace", namespace).put("cascade", cascade), Identifier.of(namespace, ""));
+    var request = new DropNamespaceRequest(List.of(namespace), cascade);
+    ask(Operation.DROP_NAMESPACE, request, Nothing.class, Identifier.of(namespace, ""));
     return true;
   }
 
   @Override
   public Identifier[] listTables(String[] namespace) {
-    Python told = ask(question("tables", namespace), Identifier.of(namespace, ""));
-    return Arrays.stream(names(told.answer.get("names")))
+    var request = new PathRequest(List.of(namespace));
+    return ask(Operation.TABLES, request, NamesReply.class, Identifier.of(namespace, "")).names().stream()
         .map(each -> Identifier.of(namespace, each)).toArray(Identifier[]::new);
   }
 
   @Override
   public Table loadTable(Identifier id) {
-    return loaded(question("load", id), id);
+    return loaded(Operation.LOAD, new LoadRequest(path(id), null, null), id);
   }
 
   @Override
   public Table loadTable(Identifier id, String version) {
-    return loaded(question("load", id).put("version", version), id);
+    return loaded(Operation.LOAD, new LoadRequest(path(id), version, null), id);
   }
 
   @Override
   public Table loadTable(Identifier id, long micros) {
-    return loaded(question("load", id).put("timestamp", micros), id);
+    return loaded(Operation.LOAD, new LoadRequest(path(id), null, micros), id);
   }
 
-  private Table loaded(ObjectNode question, Identifier id) {
-    Python told = ask(question, id);
-    JsonNode answer = told.answer;
-    Map<String, String> properties = texts(answer.get("properties"));
-    if (answer.has("side")) {
-      return new SideTable(shown(id), told.schema, answer.get("side"), properties, options);
+  private Table loaded(Operation operation, Object request, Identifier id) {
+    LoadReply found = ask(operation, request, LoadReply.class, id);
+    StructType schema = Python.schema(found.schema());
+    Map<String, String> properties = found.properties();
+    if (found.side() != null) {
+      return new SideTable(shown(id), schema, found.side(), properties, options);
     }
-    PathIdentifier path = PathIdentifier.named(shown(id), answer.get("path").asText(), storage);
-    return answer.has("staged")
-        ? new StagedPartitionedTable(path, told.schema, answer.get("table"), properties, this, answer.get("staged"))
-        : new PartitionedTable(path, told.schema, answer.get("table"), properties);
+    PathIdentifier path = PathIdentifier.named(shown(id), found.path(), storage);
+    return found.staged() != null
+        ? new StagedPartitionedTable(path, schema, found.table(), properties, this, found.staged())
+        : new PartitionedTable(path, schema, found.table(), properties);
   }
 
   private String shown(Identifier id) {
@@ -192,70 +187,57 @@ public final class LanceCatalog
 
   @Override
   public Table createTable(Identifier id, TableInfo info) {
-    return loaded(making("create", "create", id, info), id);
+    return loaded(Operation.CREATE, making("create", id, info), id);
   }
 
   @Override
   public StagedTable stageCreate(Identifier id, TableInfo info) {
-    return (StagedTable) loaded(making("stage", "create", id, info), id);
+    return (StagedTable) loaded(Operation.STAGE, making("create", id, info), id);
   }
 
   @Override
   public StagedTable stageReplace(Identifier id, TableInfo info) {
-    return (StagedTable) loaded(making("stage", "replace", id, info), id);
+    return (StagedTable) loaded(Operation.STAGE, making("replace", id, info), id);
   }
 
   @Override
   public StagedTable stageCreateOrReplace(Identifier id, TableInfo info) {
-    return (StagedTable) loaded(making("stage", "create_or_replace", id, info), id);
+    return (StagedTable) loaded(Operation.STAGE, making("create_or_replace", id, info), id);
   }
 
-  private static ObjectNode making(String what, String mode, Identifier id, TableInfo info) {
-    ObjectNode question = question(what, id).put("mode", mode);
-    try {
-      question.set("schema", Python.JSON.readTree(info.schema().json()));
-    } catch (JsonProcessingException e) {
-      throw new IllegalStateException("a schema is not JSON", e);
-    }
-    Arrays.stream(info.partitions()).map(Keys::spelled).forEach(question.putArray("by")::add);
-    info.properties().forEach(question.putObject("properties")::put);
-    return question;
+  private static CreateRequest making(String mode, Identifier id, TableInfo info) {
+    var by = Arrays.stream(info.partitions()).map(Keys::spelled).toList();
+    return new CreateRequest(path(id), mode, Python.json(info.schema()), by, info.properties());
   }
 
   /** Publish or discard a table that was staged. */
-  void settle(String what, JsonNode staged) {
-    ObjectNode question = staged.deepCopy();
-    String[] path = names(staged.get("id"));
-    question.put("ask", "warehouse").put("do", what);
-    ask(question, Identifier.of(Arrays.copyOf(path, path.length - 1), path[path.length - 1]));
+  void settle(Operation operation, Staged staged) {
+    String[] path = staged.id().toArray(String[]::new);
+    Identifier id = Identifier.of(Arrays.copyOf(path, path.length - 1), path[path.length - 1]);
+    ask(operation, staged, Nothing.class, id);
   }
 
   @Override
   public Table alterTable(Identifier id, TableChange... changes) {
-    ObjectNode question = question("alter", id);
-    question.set("changes", Changes.json(changes));
-    ask(question, id);
+    ask(Operation.ALTER, new AlterRequest(path(id), Changes.json(changes)), Nothing.class, id);
     return loadTable(id);
   }
 
   @Override
   public boolean dropTable(Identifier id) {
-    return ask(question("drop", id), id).answer.get("dropped").asBoolean();
+    return ask(Operation.DROP, new PathRequest(path(id)), DroppedReply.class, id).dropped();
   }
 
   @Override
   public void renameTable(Identifier from, Identifier to) {
-    ObjectNode question = question("rename", from);
-    ArrayNode target = question.putArray("to");
-    Arrays.stream(joined(to.namespace(), to.name())).forEach(target::add);
-    ask(question, from, to);
+    ask(Operation.RENAME, new RenameRequest(path(from), path(to)), Nothing.class, from, to);
   }
 
   /** They are the same as long as the catalog is, and Python is asked for them once. */
   private Procedures procedures() {
     if (procedures == null) {
-      Python told = ask(question("procedures", new String[0]), Identifier.of(new String[0], ""));
-      procedures = new Procedures(this, told.answer);
+      Identifier none = Identifier.of(new String[0], "");
+      procedures = new Procedures(this, ask(Operation.PROCEDURES, new Nothing(), ProceduresReply.class, none));
     }
     return procedures;
   }
@@ -275,10 +257,14 @@ public final class LanceCatalog
     return procedures().in(namespace);
   }
 
-  /** Run a procedure. */
-  Python call(String procedure, ObjectNode arguments) {
-    ObjectNode question = question("call", new String[0]).put("procedure", procedure).put("catalog", name);
-    question.set("arguments", arguments);
-    return ask(question, Identifier.of(new String[0], procedure));
+  /** Run a procedure; an error may be about a table that Spark did not look up, so that it says all of it itself. */
+  CallReply call(String procedure, ObjectNode arguments) {
+    try {
+      return Python.asked(
+          options, Operation.CALL, new CallRequest(procedure, name, arguments), CallReply.class);
+    } catch (Python.Refused e) {
+      throw new UnsupportedOperationException(
+          e.getMessage() + " (" + e.failure.error() + ", code " + e.failure.code() + ")");
+    }
   }
 }

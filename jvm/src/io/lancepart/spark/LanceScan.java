@@ -1,8 +1,12 @@
 package io.lancepart.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lancepart.spark.Protocol.Operation;
+import io.lancepart.spark.Protocol.ScanReply;
+import io.lancepart.spark.Protocol.ScanRequest;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
@@ -31,48 +35,50 @@ final class LanceScan
 
   private final PartitionedTable table;
   private final Map<String, String> options;
-  private final ObjectNode question;
+  private final ScanRequest request;
   private final Predicate[] pushed;
-  private Python planned;
-  private Batch batch;
+  private ScanReply planned;
+  private StructType schema;
   private Boolean loose;
   private boolean streaming;
 
-  LanceScan(PartitionedTable table, Map<String, String> options, ObjectNode question, Predicate[] pushed) {
+  LanceScan(PartitionedTable table, Map<String, String> options, ScanRequest request, Predicate[] pushed) {
     this.table = table;
     this.options = options;
-    this.question = question;
+    this.request = request;
     this.pushed = pushed;
   }
 
-  private synchronized Python planned() {
+  private synchronized ScanReply planned() {
     if (planned == null) {
-      planned = Python.ask(options, question);
+      plan(request);
     }
     return planned;
   }
 
-  private synchronized Batch batch() {
-    if (batch == null) {
-      batch = planned().scan().toBatch();
-    }
-    return batch;
+  private void plan(ScanRequest wanted) {
+    planned = Python.ask(options, Operation.SCAN, wanted, ScanReply.class);
+    schema = Python.schema(planned.schema());
   }
 
-  private JsonNode told(String key) {
-    return planned().answer.get(key);
+  private PlannedRead read() {
+    return new PlannedRead(planned().read(), schema);
   }
 
   @Override
   public StructType readSchema() {
-    return streaming ? table.schema() : planned().schema;
+    if (streaming) {
+      return table.schema();
+    }
+    planned();
+    return schema;
   }
 
   /** A stream is planned batch by batch, all columns of it: what a scan would tell beforehand is not told then. */
   @Override
   public MicroBatchStream toMicroBatchStream(String checkpoint) {
     streaming = true;
-    return Python.stream(options, question.get("parallelism").asInt(), table.schema(), checkpoint);
+    return Streams.read(options, request.parallelism(), table.schema(), checkpoint);
   }
 
   @Override
@@ -88,18 +94,18 @@ final class LanceScan
   /** Keys cost a task each: they are kept for a join, and for a grouping as long as they are few. */
   void useKeys(boolean joins, boolean groups) {
     if (loose == null) {
-      boolean few = told("tasks").asInt() <= FEW_KEYS_A_CORE * question.get("parallelism").asInt();
+      boolean few = planned().tasks() <= FEW_KEYS_A_CORE * request.parallelism();
       loose = !joins && !(groups && few);
     }
   }
 
   boolean hasKeys() {
-    return !streaming && !told("partitioning").isEmpty();
+    return !streaming && !planned().partitioning().isEmpty();
   }
 
   /** How many bytes all of its rows would take in memory, at a cautious guess. */
   long held() {
-    return told("held").asLong();
+    return planned().estimatedBytes();
   }
 
   private boolean isLoose() {
@@ -108,8 +114,8 @@ final class LanceScan
 
   @Override
   public Partitioning outputPartitioning() {
-    JsonNode partitioning = told("partitioning");
-    int tasks = told("tasks").asInt();
+    JsonNode partitioning = planned().partitioning();
+    int tasks = planned().tasks();
     return partitioning.isEmpty() || isLoose()
         ? new UnknownPartitioning(tasks)
         : new KeyGroupedPartitioning(Keys.transforms(partitioning), tasks);
@@ -118,17 +124,17 @@ final class LanceScan
   /** Python's partitions are those with a key each and then, the same rows once more, those without. */
   @Override
   public synchronized InputPartition[] planInputPartitions() {
-    int tasks = told("tasks").asInt();
+    int tasks = planned().tasks();
     if (tasks == 0) {
       return new InputPartition[0];
     }
-    InputPartition[] found = batch().planInputPartitions();
-    JsonNode partitioning = told("partitioning");
+    InputPartition[] found = read().partitions();
+    JsonNode partitioning = planned().partitioning();
     if (partitioning.isEmpty() || isLoose()) {
       return partitioning.isEmpty() ? found : Arrays.copyOfRange(found, tasks, found.length);
     }
     DataType[] types = Keys.types(partitioning, table.schema());
-    JsonNode keys = told("keys");
+    JsonNode keys = planned().keys();
     InputPartition[] keyed = new InputPartition[tasks];
     for (int i = 0; i < tasks; i++) {
       keyed[i] = new KeyedPartition(found[i], Keys.key(keys.get(i), types));
@@ -138,18 +144,18 @@ final class LanceScan
 
   @Override
   public PartitionReaderFactory createReaderFactory() {
-    return new KeyedPartition.Readers(batch().createReaderFactory());
+    return read().readers();
   }
 
   @Override
   public CustomMetric[] supportedCustomMetrics() {
-    return streaming || told("tasks").asInt() == 0 ? new CustomMetric[0] : planned().scan().supportedCustomMetrics();
+    return streaming || planned().tasks() == 0 ? new CustomMetric[0] : read().metrics();
   }
 
   @Override
   public Statistics estimateStatistics() {
-    OptionalLong rows = streaming ? OptionalLong.empty() : OptionalLong.of(told("rows").asLong());
-    OptionalLong bytes = streaming ? OptionalLong.empty() : OptionalLong.of(told("bytes").asLong());
+    OptionalLong rows = streaming ? OptionalLong.empty() : OptionalLong.of(planned().rows());
+    OptionalLong bytes = streaming ? OptionalLong.empty() : OptionalLong.of(planned().bytes());
     return new Statistics() {
       @Override
       public OptionalLong sizeInBytes() {
@@ -169,7 +175,7 @@ final class LanceScan
    */
   @Override
   public NamedReference[] filterAttributes() {
-    if (tellsPlaces() || question.has("aggregates") || question.has("limit")) {
+    if (tellsPlaces() || !request.aggregates().isEmpty() || request.limit() != null) {
       return new NamedReference[0];
     }
     return Arrays.stream(readSchema().fieldNames())
@@ -183,31 +189,28 @@ final class LanceScan
   /** Leaves out what the other side of a join shows to be useless; keys are reported as they were promised. */
   @Override
   public synchronized void filter(Predicate[] predicates) {
-    ObjectNode narrower = question.deepCopy();
-    for (Predicate predicate : predicates) {
-      narrower.withArray("pushed").add(Expressed.json(predicate));
-    }
-    narrower.set("partitioning", told("partitioning"));
-    planned = Python.ask(options, narrower);
-    batch = null;
+    List<JsonNode> narrower = new ArrayList<>(request.pushed());
+    narrower.addAll(Expressed.json(Arrays.asList(predicates)));
+    plan(new ScanRequest(request.version(), request.columns(), request.handled(), narrower, request.aggregates(),
+        request.limit(), request.parallelism(), planned().partitioning()));
   }
 
   @Override
   public String description() {
     return "lancepart " + table.name() + " snapshot " + table.snapshot() + " pushed " + Arrays.toString(pushed)
-        + (question.has("aggregates") ? " aggregates " + question.get("aggregates") : "")
-        + (question.has("limit") ? " limit " + question.get("limit") : "");
+        + (request.aggregates().isEmpty() ? "" : " aggregates " + request.aggregates())
+        + (request.limit() == null ? "" : " limit " + request.limit());
   }
 
   @Override
   public boolean equals(Object other) {
     return other instanceof LanceScan that
         && table.equals(that.table) && options.equals(that.options)
-        && question.equals(that.question) && isLoose() == that.isLoose();
+        && request.equals(that.request) && isLoose() == that.isLoose();
   }
 
   @Override
   public int hashCode() {
-    return Objects.hash(table, question);
+    return Objects.hash(table, request);
   }
 }

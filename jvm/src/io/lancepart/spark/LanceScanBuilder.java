@@ -1,7 +1,8 @@
 package io.lancepart.spark;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lancepart.spark.Protocol.ScanRequest;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -17,7 +18,7 @@ import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 
-/** Gathers what Spark asks of a scan into one question for Python. */
+/** Gathers what Spark asks of a scan into one request to Python. */
 final class LanceScanBuilder
     implements SupportsPushDownV2Filters,
         SupportsPushDownRequiredColumns,
@@ -84,23 +85,22 @@ final class LanceScanBuilder
 
   @Override
   public Scan build() {
-    ObjectNode question = Python.JSON.createObjectNode().put("ask", "scan").put("version", table.snapshot());
-    columns.forEach(question.putArray("columns")::add);
-    filters(question);
+    List<JsonNode> asked = new ArrayList<>();
     if (aggregates != null) {
-      question.set("aggregates", aggregates);
+      aggregates.forEach(asked::add);
     }
-    if (limit >= 0) {
-      question.put("limit", limit);
-    }
-    question.put("parallelism", SparkSession.active().sparkContext().defaultParallelism());
-    return new LanceScan(table, options, question, pushedPredicates());
+    var request = new ScanRequest(table.snapshot(), columns, handled(), pushed(), asked, limit < 0 ? null : limit,
+        SparkSession.active().sparkContext().defaultParallelism(), null);
+    return new LanceScan(table, options, request, pushedPredicates());
   }
 
-  /** A question with the filters that say which rows are read. */
-  ObjectNode filters(ObjectNode question) {
-    handled.forEach(each -> question.withArray("handled").add(Expressed.json(each)));
-    pushed.forEach(each -> question.withArray("pushed").add(Expressed.json(each)));
-    return question;
+  /** The filters that Spark does not apply again. */
+  List<JsonNode> handled() {
+    return Expressed.json(handled);
+  }
+
+  /** The filters that Spark applies again. */
+  List<JsonNode> pushed() {
+    return Expressed.json(pushed);
   }
 }

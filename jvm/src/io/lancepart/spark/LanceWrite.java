@@ -1,6 +1,7 @@
 package io.lancepart.spark;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lancepart.spark.Protocol.WriteRequest;
 import java.util.Map;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.distributions.Distributions;
@@ -15,13 +16,13 @@ import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 final class LanceWrite implements RequiresDistributionAndOrdering {
   private final Map<String, String> options;
   private final LogicalWriteInfo info;
-  private final ObjectNode question;
+  private final WriteRequest request;
   private final Transform[] clustering;
 
-  LanceWrite(Map<String, String> options, LogicalWriteInfo info, ObjectNode question, Transform[] clustering) {
+  LanceWrite(Map<String, String> options, LogicalWriteInfo info, WriteRequest request, Transform[] clustering) {
     this.options = options;
     this.info = info;
-    this.question = question;
+    this.request = request;
     this.clustering = clustering;
   }
 
@@ -37,18 +38,20 @@ final class LanceWrite implements RequiresDistributionAndOrdering {
 
   @Override
   public BatchWrite toBatch() {
-    return SmallRows.of(Python.writer(options, question, info, info.schema()).toBatch(), info.schema());
+    var merged = Options.merged(options, info.options().asCaseSensitiveMap());
+    return SmallRows.of(new PlannedWrite(merged, request, info.schema()), info.schema());
   }
 
   /** One batch of a stream: the query's id stays the same over restarts, so that Python knows a batch that comes again. */
   @Override
   public StreamingWrite toStreaming() {
-    ObjectNode asked = question.deepCopy().put("query", info.queryId());
-    return Python.writer(options, asked, info, info.schema()).toStreaming();
+    ObjectNode stream = Protocol.JSON.createObjectNode().put("query", info.queryId()).put("mode", request.mode());
+    request.by().forEach(stream.putArray("by")::add);
+    return Streams.write(options, stream, info);
   }
 
   @Override
   public String description() {
-    return "lancepart " + question.get("mode").asText();
+    return "lancepart " + request.mode();
   }
 }

@@ -1,7 +1,9 @@
 package io.lancepart.spark;
 
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.JsonNode;
+import io.lancepart.spark.Protocol.WriteRequest;
+import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -20,7 +22,9 @@ final class LanceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOve
   private final Map<String, String> options;
   private final LogicalWriteInfo info;
   private final Transform[] clustering;
-  private final ObjectNode question = Python.JSON.createObjectNode().put("ask", "write").put("mode", "append");
+  private String mode = "append";
+  private List<String> by = List.of();
+  private List<JsonNode> pushed = List.of();
 
   LanceWriteBuilder(Map<String, String> options, LogicalWriteInfo info, Transform[] clustering) {
     this.options = options;
@@ -29,8 +33,8 @@ final class LanceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOve
   }
 
   /** The table is to be made, partitioned by these. */
-  LanceWriteBuilder creating(ArrayNode by) {
-    question.set("by", by);
+  LanceWriteBuilder creating(List<String> by) {
+    this.by = by;
     return this;
   }
 
@@ -38,7 +42,7 @@ final class LanceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOve
   public WriteBuilder truncate() {
     String told = SparkSession.active().conf().get("spark.sql.sources." + OVERWRITE_MODE, "static");
     boolean dynamic = "dynamic".equalsIgnoreCase(info.options().getOrDefault(OVERWRITE_MODE, told));
-    question.put("mode", dynamic && !info.options().containsKey("replaceWhere") ? "dynamic" : "truncate");
+    mode = dynamic && !info.options().containsKey("replaceWhere") ? "dynamic" : "truncate";
     return this;
   }
 
@@ -47,23 +51,22 @@ final class LanceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOve
     if (predicates.length == 0 || (predicates.length == 1 && predicates[0] instanceof AlwaysTrue)) {
       return truncate();
     }
-    question.put("mode", "filter");
-    ArrayNode pushed = question.putArray("pushed");
-    for (Predicate predicate : predicates) {
-      pushed.add(Expressed.json(predicate));
-    }
+    mode = "filter";
+    pushed = Expressed.json(Arrays.asList(predicates));
     return this;
   }
 
   @Override
   public WriteBuilder overwriteDynamicPartitions() {
-    question.put("mode", "dynamic");
+    mode = "dynamic";
     return this;
   }
 
   @Override
   public Write build() {
     boolean hash = "hash".equalsIgnoreCase(info.options().getOrDefault("distribution", "auto"));
-    return new LanceWrite(options, info, question, hash ? clustering : new Transform[0]);
+    var request =
+        new WriteRequest(mode, Python.json(info.schema()), by, List.of(), pushed, null, null);
+    return new LanceWrite(options, info, request, hash ? clustering : new Transform[0]);
   }
 }

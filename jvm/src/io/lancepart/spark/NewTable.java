@@ -1,6 +1,5 @@
 package io.lancepart.spark;
 
-import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.Set;
@@ -43,9 +42,8 @@ final class NewTable implements StagedTable, SupportsWrite {
 
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    ArrayNode told = Python.JSON.createArrayNode();
-    Arrays.stream(by).map(Keys::spelled).forEach(told::add);
-    return new LanceWriteBuilder(id.options(), info, new Transform[0]).creating(told);
+    return new LanceWriteBuilder(id.options(), info, new Transform[0])
+        .creating(Arrays.stream(by).map(Keys::spelled).toList());
   }
 
   @Override

@@ -1,8 +1,15 @@
 package io.lancepart.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lancepart.spark.Protocol.Committed;
+import io.lancepart.spark.Protocol.DeleteRequest;
+import io.lancepart.spark.Protocol.ExistsReply;
+import io.lancepart.spark.Protocol.Nothing;
+import io.lancepart.spark.Protocol.Operation;
+import io.lancepart.spark.Protocol.PartitionsReply;
+import io.lancepart.spark.Protocol.PartitionsRequest;
+import io.lancepart.spark.Protocol.TableInfo;
+import io.lancepart.spark.Protocol.TableReply;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.HashSet;
@@ -34,39 +41,37 @@ class PartitionedTable
         ListsPartitions {
   private final PathIdentifier id;
   private final StructType schema;
-  private final JsonNode told;
+  private final TableInfo info;
   private final Map<String, String> properties;
 
-  PartitionedTable(PathIdentifier id, StructType schema, JsonNode told, Map<String, String> properties) {
+  PartitionedTable(PathIdentifier id, StructType schema, TableInfo info, Map<String, String> properties) {
     this.id = id;
     this.schema = schema;
-    this.told = told;
+    this.info = info;
     this.properties = properties;
   }
 
   static PartitionedTable load(PathIdentifier id) {
-    ObjectNode question = Python.JSON.createObjectNode().put("ask", "table");
-    Python python = Python.ask(id.options(), question);
-    return new PartitionedTable(id, python.schema, python.answer, Map.of());
+    TableReply found = Python.ask(id.options(), Operation.TABLE, new Nothing(), TableReply.class);
+    return new PartitionedTable(id, Python.schema(found.schema()), found.table(), Map.of());
   }
 
   static boolean exists(PathIdentifier id) {
-    ObjectNode question = Python.JSON.createObjectNode().put("ask", "exists");
-    return Python.ask(id.options(), question).answer.get("exists").asBoolean();
+    return Python.ask(id.options(), Operation.EXISTS, new Nothing(), ExistsReply.class).exists();
   }
 
   long snapshot() {
-    return told.get("version").asLong();
+    return info.version();
   }
 
   /** The columns that partition values are made of, which is where a filter found at run time can help. */
   Set<String> partitionSources() {
-    return names("sources");
+    return new HashSet<>(info.sources());
   }
 
   /** The columns whose comparisons mean the same in Python as in Spark. */
   Set<String> exactColumns() {
-    return names("exact");
+    return new HashSet<>(info.exact());
   }
 
   /**
@@ -76,12 +81,6 @@ class PartitionedTable
   Set<String> handledColumns() {
     Set<String> found = exactColumns();
     found.retainAll(partitionSources());
-    return found;
-  }
-
-  private Set<String> names(String key) {
-    Set<String> found = new HashSet<>();
-    told.get(key).forEach(each -> found.add(each.asText()));
     return found;
   }
 
@@ -107,7 +106,7 @@ class PartitionedTable
 
   @Override
   public Transform[] partitioning() {
-    return Keys.written(told.get("by"));
+    return Keys.written(info.by());
   }
 
   @Override
@@ -118,8 +117,8 @@ class PartitionedTable
   }
 
   @Override
-  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return new LanceWriteBuilder(id.options(), info, Keys.transforms(told.get("partitioning")));
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo write) {
+    return new LanceWriteBuilder(id.options(), write, Keys.transforms(info.partitioning()));
   }
 
   @Override
@@ -130,25 +129,19 @@ class PartitionedTable
 
   @Override
   public void deleteWhere(Predicate[] predicates) {
-    ObjectNode question = Python.JSON.createObjectNode().put("ask", "delete");
-    ArrayNode where = question.putArray("where");
-    for (Predicate predicate : predicates) {
-      if (!(predicate instanceof AlwaysTrue)) {
-        where.add(Expressed.json(predicate));
-      }
-    }
-    Python.ask(id.options(), question);
+    var where = Arrays.stream(predicates).filter(each -> !(each instanceof AlwaysTrue)).toList();
+    Python.ask(id.options(), Operation.DELETE, new DeleteRequest(Expressed.json(where)), Committed.class);
   }
 
   @Override
   public StructType partitionSchema() {
-    return ListsPartitions.schema(told.get("fields"));
+    return ListsPartitions.schema(info.fields());
   }
 
   @Override
   public JsonNode partitionValues() {
-    ObjectNode question = Python.JSON.createObjectNode().put("ask", "partitions").put("version", snapshot());
-    return Python.ask(id.options(), question).answer.get("partitions");
+    var request = new PartitionsRequest(snapshot());
+    return Python.ask(id.options(), Operation.PARTITIONS, request, PartitionsReply.class).partitions();
   }
 
   @Override
@@ -157,8 +150,8 @@ class PartitionedTable
   }
 
   @Override
-  public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
-    return () -> new RowOperation(this, info.command());
+  public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo operation) {
+    return () -> new RowOperation(this, operation.command());
   }
 
   @Override

@@ -2,7 +2,6 @@ package io.lancepart.spark;
 
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
-import org.apache.spark.api.python.PythonUtils$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableProvider;
@@ -14,7 +13,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * The way from the jar to Python's planner, which does what it is asked and so must not be asked by users.
+ * The data source of Python's that the jar uses for streams and for its tunnel, and that users must not reach.
  *
  * <p>Python's planner is not among the data sources that Spark finds by itself: it is registered here, in the session that
  * needs it. Spark looks for a Java class of a name before it looks for a Python one, so that a user who names the planner
@@ -26,12 +25,16 @@ public final class Planner implements TableProvider, DataSourceRegister {
   private static final byte[] SOURCE =
       "cpyspark_lancepart.planner\nPlanner\n.".getBytes(StandardCharsets.US_ASCII);
 
+  /** The data source from which Spark's readers and writers take the interpreter of their workers. */
+  static UserDefinedPythonDataSource source() {
+    return SparkInternals.source(SOURCE);
+  }
+
   /** Spark's wrapper for one conversation with the planner. */
   static PythonDataSourceV2 provider() {
     var known = ((SparkSession) org.apache.spark.sql.SparkSession.active()).sessionState().dataSourceManager();
     if (!known.dataSourceExists(NAME)) {
-      known.registerDataSource(
-          NAME, new UserDefinedPythonDataSource(PythonUtils$.MODULE$.createPythonFunction(SOURCE)));
+      known.registerDataSource(NAME, source());
     }
     var provider = new PythonDataSourceV2();
     provider.setShortName(NAME);

@@ -2,6 +2,10 @@ package io.lancepart.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lancepart.spark.Protocol.CallReply;
+import io.lancepart.spark.Protocol.Parameter;
+import io.lancepart.spark.Protocol.ProcedureInfo;
+import io.lancepart.spark.Protocol.ProceduresReply;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Locale;
@@ -24,40 +28,40 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** What can be called, as Python tells it: calls go there as JSON, and their rows come back so. */
+/** The procedures that Python knows: calls go there as JSON, and their rows come back so. */
 final class Procedures {
   private final LanceCatalog catalog;
-  private final JsonNode told;
+  private final ProceduresReply known;
 
-  Procedures(LanceCatalog catalog, JsonNode told) {
+  Procedures(LanceCatalog catalog, ProceduresReply known) {
     this.catalog = catalog;
-    this.told = told;
+    this.known = known;
   }
 
   private boolean has(String[] namespace) {
-    return namespace.length == 1 && namespace[0].equalsIgnoreCase(told.get("namespace").asText());
+    return namespace.length == 1 && namespace[0].equalsIgnoreCase(known.namespace());
   }
 
   /** The procedure of a name, or null. */
   UnboundProcedure find(Identifier id) {
     String name = id.name().toLowerCase(Locale.ROOT);
-    JsonNode found = has(id.namespace()) ? told.get("procedures").get(name) : null;
+    ProcedureInfo found = has(id.namespace()) ? known.procedures().get(name) : null;
     return found == null ? null : new One(catalog, name, found);
   }
 
   Identifier[] in(String[] namespace) {
-    String[] home = {told.get("namespace").asText()};
+    String[] home = {known.namespace()};
     boolean shown = namespace.length == 0 || has(namespace);
     return shown
-        ? told.get("procedures").properties().stream().map(each -> Identifier.of(home, each.getKey())).toArray(Identifier[]::new)
+        ? known.procedures().keySet().stream().map(each -> Identifier.of(home, each)).toArray(Identifier[]::new)
         : new Identifier[0];
   }
 
   /** One procedure; it takes the same arguments however it is called. */
-  private record One(LanceCatalog catalog, String name, JsonNode told) implements UnboundProcedure, BoundProcedure {
+  private record One(LanceCatalog catalog, String name, ProcedureInfo info) implements UnboundProcedure, BoundProcedure {
     @Override
     public String description() {
-      return told.get("comment").asText();
+      return info.comment();
     }
 
     @Override
@@ -77,15 +81,12 @@ final class Procedures {
 
     @Override
     public ProcedureParameter[] parameters() {
-      JsonNode all = told.get("parameters");
-      ProcedureParameter[] made = new ProcedureParameter[all.size()];
-      for (int i = 0; i < made.length; i++) {
-        JsonNode each = all.get(i);
-        var parameter = ProcedureParameter.in(each.get("name").asText(), DataType.fromDDL(each.get("type").asText()))
-            .comment(each.get("comment").asText());
-        made[i] = (each.get("default").isNull() ? parameter : parameter.defaultValue(each.get("default").asText())).build();
-      }
-      return made;
+      return info.parameters().stream().map(One::made).toArray(ProcedureParameter[]::new);
+    }
+
+    private static ProcedureParameter made(Parameter each) {
+      var made = ProcedureParameter.in(each.name(), DataType.fromDDL(each.type())).comment(each.comment());
+      return (each.defaultValue() == null ? made : made.defaultValue(each.defaultValue())).build();
     }
 
     @Override
@@ -95,8 +96,8 @@ final class Procedures {
       for (int i = 0; i < all.length; i++) {
         put(arguments, all[i], given, i);
       }
-      Python done = catalog.call(name, arguments);
-      return List.<Scan>of(Rows.of(done.schema, done.answer.get("rows"))).iterator();
+      CallReply done = catalog.call(name, arguments);
+      return List.<Scan>of(Rows.of(Python.schema(done.schema()), done.rows())).iterator();
     }
 
     private static void put(ObjectNode arguments, ProcedureParameter parameter, InternalRow given, int i) {

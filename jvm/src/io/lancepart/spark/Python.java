@@ -1,105 +1,77 @@
 package io.lancepart.spark;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lancepart.spark.Protocol.Failure;
+import io.lancepart.spark.Protocol.Operation;
+import io.lancepart.spark.Protocol.Reply;
 import java.util.Map;
-import org.apache.spark.sql.connector.catalog.SupportsRead;
-import org.apache.spark.sql.connector.catalog.SupportsWrite;
-import org.apache.spark.sql.connector.expressions.Transform;
-import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
-import org.apache.spark.sql.connector.write.LogicalWriteInfo;
-import org.apache.spark.sql.connector.write.Write;
-import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
-import org.apache.spark.sql.types.MetadataBuilder;
-import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/**
- * One conversation with the Python side: a question in an option, the answer as a schema and as JSON on its first field.
- *
- * <p>Spark's own wrapper keeps what Python answered in itself, so that every conversation has a wrapper of its own:
- * shared by two scans it gives one of them the other's rows.
- */
+/** What the jar asks of Python, in messages: through the session's planning service or, where there is none, a tunnel. */
 final class Python {
-  static final ObjectMapper JSON = new ObjectMapper();
-  private static final String QUESTION = "lancepart.question";
-  static final String PLANNED = "planned";
-  private static final String ANSWER = "lancepart.answer";
+  static final ObjectMapper JSON = Protocol.JSON;
+  private static final int UNSUPPORTED = 0;
 
-  private final PythonDataSourceV2 provider = Planner.provider();
-  private final CaseInsensitiveStringMap options;
-  final StructType schema;
-  final JsonNode answer;
+  private Python() {}
 
-  private Python(Map<String, String> options, ObjectNode question) {
-    this.options = asked(options, question);
-    StructField[] fields = provider.inferSchema(this.options).fields();
-    this.answer = parse(fields[0].metadata().getString(ANSWER));
-    fields[0] = without(fields[0]);
-    this.schema = new StructType(fields);
-  }
-
-  /** The options with a question among them, after a look that users have not put in one of their own. */
-  private static CaseInsensitiveStringMap asked(Map<String, String> options, ObjectNode question) {
-    Map<String, String> all = Options.checked(options, question.path("ask").asText().equals(PLANNED));
-    all.put(QUESTION, question.toString());
-    return new CaseInsensitiveStringMap(all);
-  }
-
-  static Python ask(Map<String, String> options, ObjectNode question) {
-    return new Python(options, question);
-  }
-
-  /** Spark's own scan over what was planned in this conversation. */
-  Scan scan() {
-    var table = (SupportsRead) provider.getTable(schema, new Transform[0], options.asCaseSensitiveMap());
-    return table.newScanBuilder(options).build();
-  }
-
-  /** A stream whose offsets, tasks and rows are Python's. */
-  static MicroBatchStream stream(Map<String, String> options, int parallelism, StructType schema, String checkpoint) {
-    var asked = asked(options, JSON.createObjectNode().put("ask", "stream").put("parallelism", parallelism));
-    var table = (SupportsRead) Planner.provider().getTable(schema, new Transform[0], asked.asCaseSensitiveMap());
-    return table.newScanBuilder(asked).build().toMicroBatchStream(checkpoint);
-  }
-
-  /** A writer whose tasks and commit are Python's. */
-  static Write writer(
-      Map<String, String> options, ObjectNode question, LogicalWriteInfo info, StructType schema) {
-    var asked = asked(Options.merged(options, info.options().asCaseSensitiveMap()), question);
-    var table = (SupportsWrite) Planner.provider().getTable(schema, new Transform[0], asked.asCaseSensitiveMap());
-    return table.newWriteBuilder(new LogicalWriteInfo() {
-      @Override
-      public CaseInsensitiveStringMap options() {
-        return asked;
-      }
-
-      @Override
-      public String queryId() {
-        return info.queryId();
-      }
-
-      @Override
-      public StructType schema() {
-        return schema;
-      }
-    }).build();
-  }
-
-  private static StructField without(StructField field) {
-    var kept = new MetadataBuilder().withMetadata(field.metadata()).remove(ANSWER).build();
-    return new StructField(field.name(), field.dataType(), field.nullable(), kept);
-  }
-
-  private static JsonNode parse(String text) {
+  /** Ask about a table that the options name; an error of Python's is thrown as one of Spark's kinds. */
+  static <T> T ask(Map<String, String> options, Operation operation, Object request, Class<T> reply) {
     try {
-      return JSON.readTree(text);
-    } catch (JsonProcessingException e) {
-      throw new IllegalStateException("the answer of lancepart's Python side is not JSON", e);
+      return asked(options, operation, request, reply);
+    } catch (Refused e) {
+      throw e.shown();
     }
   }
+
+  /** The same for who wants to tell refusals apart. */
+  static <T> T asked(Map<String, String> options, Operation operation, Object request, Class<T> reply) throws Refused {
+    Map<String, String> checked = Options.checked(options, operation == Operation.HANDED_OVER);
+    JsonNode body = Protocol.JSON.valueToTree(request);
+    var found = Channel.of((org.apache.spark.sql.classic.SparkSession) SparkSession.active())
+        .ask(operation, body, checked);
+    if (found instanceof Failure failure) {
+      throw new Refused(failure);
+    }
+    return Protocol.read(((Reply) found).body(), reply);
+  }
+
+  static StructType schema(JsonNode schema) {
+    return (StructType) DataType.fromJson(schema.toString());
+  }
+
+  static JsonNode json(StructType schema) {
+    try {
+      return JSON.readTree(schema.json());
+    } catch (com.fasterxml.jackson.core.JsonProcessingException e) {
+      throw new IllegalStateException("a schema is not JSON", e);
+    }
+  }
+
+  /** Spark's exceptions are checked ones that not all of its interfaces declare. */
+  @SuppressWarnings("unchecked")
+  static <E extends Exception> RuntimeException unchecked(Exception exception) throws E {
+    throw (E) exception;
+  }
+
+  /** A request that Python refused. */
+  static final class Refused extends Exception {
+    final transient Failure failure;
+
+    Refused(Failure failure) {
+      super(failure.message());
+      this.failure = failure;
+    }
+
+    /** The error as one of the kinds that PySpark shows without a stack trace of Java's. */
+    RuntimeException shown() {
+      String text = failure.error() + ": " + failure.message();
+      return failure.code() == UNSUPPORTED
+          ? new UnsupportedOperationException(text)
+          : new IllegalArgumentException(text);
+    }
+  }
+
 }

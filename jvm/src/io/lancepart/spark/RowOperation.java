@@ -1,6 +1,5 @@
 package io.lancepart.spark;
 
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Locale;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.read.ScanBuilder;
@@ -53,10 +52,8 @@ final class RowOperation implements SupportsDelta {
     return new DeltaWriteBuilder() {
       @Override
       public DeltaWrite build() {
-        ObjectNode question = read.filters(Python.JSON.createObjectNode());
-        question.put("ask", "write").put("mode", "rows").put("version", table.snapshot());
-        question.put("command", command.name().toLowerCase(Locale.ROOT));
-        return new RowWrite(table.options(CaseInsensitiveStringMap.empty()), info, question);
+        return new RowWrite(table.options(CaseInsensitiveStringMap.empty()), info, table.snapshot(), read.handled(),
+            read.pushed(), command.name().toLowerCase(Locale.ROOT));
       }
     };
   }

@@ -1,6 +1,8 @@
 package io.lancepart.spark;
 
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.JsonNode;
+import io.lancepart.spark.Protocol.WriteRequest;
+import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -17,12 +19,17 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** Rows that go and rows that come, to Python as one table: a row has either its columns or the place of one that goes. */
-record RowWrite(Map<String, String> options, LogicalWriteInfo info, ObjectNode question) implements DeltaWrite {
+record RowWrite(
+    Map<String, String> options, LogicalWriteInfo info, long version, List<JsonNode> handled, List<JsonNode> pushed,
+    String command)
+    implements DeltaWrite {
   @Override
   public DeltaBatchWrite toBatch() {
     StructType ids = info.rowIdSchema().orElseThrow();
-    BatchWrite inner = Python.writer(options, question, info, joined(info.schema(), ids)).toBatch();
-    return new Batch(inner, info.schema().size(), ids.size());
+    StructType rows = joined(info.schema(), ids);
+    var request = new WriteRequest("rows", Python.json(rows), List.of(), handled, pushed, version, command);
+    var merged = Options.merged(options, info.options().asCaseSensitiveMap());
+    return new Batch(new PlannedWrite(merged, request, rows), info.schema().size(), ids.size());
   }
 
   private static StructType joined(StructType columns, StructType ids) {

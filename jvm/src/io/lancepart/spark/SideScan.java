@@ -1,6 +1,10 @@
 package io.lancepart.spark;
 
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lancepart.spark.Protocol.HandedOverRequest;
+import io.lancepart.spark.Protocol.Operation;
+import io.lancepart.spark.Protocol.RowsReply;
+import io.lancepart.spark.Protocol.SideRequest;
+import java.util.List;
 import java.util.Objects;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.read.Batch;
@@ -12,28 +16,22 @@ import org.apache.spark.sql.types.StructType;
 /** Some columns of what can only be read. */
 final class SideScan implements Scan, Batch {
   private final SideTable table;
-  private final ObjectNode question;
-  private final Python planned;
-  private final Scan inner;
-  private Batch batch;
+  private final List<String> columns;
+  private final PlannedRead planned;
 
-  SideScan(SideTable table, ObjectNode question) {
+  SideScan(SideTable table, List<String> columns, int parallelism) {
     this.table = table;
-    this.question = question;
-    this.planned = Python.ask(table.options(), question);
-    this.inner = planned.scan();
-  }
-
-  private synchronized Batch batch() {
-    if (batch == null) {
-      batch = inner.toBatch();
-    }
-    return batch;
+    this.columns = columns;
+    RowsReply reply = table.side() == null
+        ? Python.ask(table.options(), Operation.HANDED_OVER, new HandedOverRequest(columns), RowsReply.class)
+        : Python.ask(
+            table.options(), Operation.SIDE, new SideRequest(table.side(), columns, parallelism), RowsReply.class);
+    this.planned = new PlannedRead(reply.read(), Python.schema(reply.schema()));
   }
 
   @Override
   public StructType readSchema() {
-    return planned.schema;
+    return planned.schema();
   }
 
   @Override
@@ -48,17 +46,17 @@ final class SideScan implements Scan, Batch {
 
   @Override
   public InputPartition[] planInputPartitions() {
-    return batch().planInputPartitions();
+    return planned.partitions();
   }
 
   @Override
   public PartitionReaderFactory createReaderFactory() {
-    return new KeyedPartition.Readers(batch().createReaderFactory());
+    return planned.readers();
   }
 
   @Override
   public CustomMetric[] supportedCustomMetrics() {
-    return inner.supportedCustomMetrics();
+    return planned.metrics();
   }
 
   @Override
@@ -68,11 +66,11 @@ final class SideScan implements Scan, Batch {
 
   @Override
   public boolean equals(Object other) {
-    return other instanceof SideScan that && table.equals(that.table) && question.equals(that.question);
+    return other instanceof SideScan that && table.equals(that.table) && columns.equals(that.columns);
   }
 
   @Override
   public int hashCode() {
-    return Objects.hash(table, question);
+    return Objects.hash(table, columns);
   }
 }

@@ -2,7 +2,7 @@ package io.lancepart.spark;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.lancepart.spark.Protocol.Side;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.List;
@@ -19,16 +19,15 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * What can only be read: what a partitioned table is made of, a plain Lance table of the warehouse, or what a user of
- * Python has planned there.
+ * What can only be read: what a partitioned table is made of, a plain Lance table of the warehouse or, without a side, what
+ * a user of Python has planned there.
  */
 record SideTable(
-    String name, StructType schema, JsonNode side, Map<String, String> properties, Map<String, String> options)
+    String name, StructType schema, Side side, Map<String, String> properties, Map<String, String> options)
     implements SupportsRead {
   static SideTable planned(PathIdentifier path) {
     String columns = path.options().get(Options.COLUMNS);
-    JsonNode side = Python.JSON.createObjectNode().put("ask", Python.PLANNED);
-    return new SideTable(path.shown(), schema(columns), side, Map.of(), path.options());
+    return new SideTable(path.shown(), schema(columns), null, Map.of(), path.options());
   }
 
   /** Columns that an option tells; of a user-defined type Spark would load the class that it names. */
@@ -85,11 +84,7 @@ record SideTable(
 
     @Override
     public Scan build() {
-      ObjectNode question = Python.JSON.createObjectNode().put("ask", "side");
-      question.setAll((ObjectNode) table.side);
-      question.put("parallelism", SparkSession.active().sparkContext().defaultParallelism());
-      columns.forEach(question.putArray("columns")::add);
-      return new SideScan(table, question);
+      return new SideScan(table, columns, SparkSession.active().sparkContext().defaultParallelism());
     }
   }
 }

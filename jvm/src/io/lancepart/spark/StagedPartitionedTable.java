@@ -1,6 +1,8 @@
 package io.lancepart.spark;
 
-import com.fasterxml.jackson.databind.JsonNode;
+import io.lancepart.spark.Protocol.Operation;
+import io.lancepart.spark.Protocol.Staged;
+import io.lancepart.spark.Protocol.TableInfo;
 import java.util.Map;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
@@ -9,13 +11,13 @@ import org.apache.spark.sql.types.StructType;
 /** A table that has its directory and gets its row in the warehouse only when all its rows are written. */
 final class StagedPartitionedTable extends PartitionedTable implements StagedTable {
   private final LanceCatalog catalog;
-  private final JsonNode staged;
+  private final Staged staged;
   private boolean tried;
 
   StagedPartitionedTable(
-      PathIdentifier id, StructType schema, JsonNode told, Map<String, String> properties, LanceCatalog catalog,
-      JsonNode staged) {
-    super(id, schema, told, properties);
+      PathIdentifier id, StructType schema, TableInfo info, Map<String, String> properties, LanceCatalog catalog,
+      Staged staged) {
+    super(id, schema, info, properties);
     this.catalog = catalog;
     this.staged = staged;
   }
@@ -28,14 +30,14 @@ final class StagedPartitionedTable extends PartitionedTable implements StagedTab
   @Override
   public void commitStagedChanges() {
     tried = true;
-    catalog.settle("publish", staged);
+    catalog.settle(Operation.PUBLISH, staged);
   }
 
   /** A publish that was tried has tidied up where it may; where its outcome is not known the table may be there. */
   @Override
   public void abortStagedChanges() {
     if (!tried) {
-      catalog.settle("discard", staged);
+      catalog.settle(Operation.DISCARD, staged);
     }
   }
 }

@@ -1,0 +1,63 @@
+package io.lancepart.spark;
+
+import io.lancepart.spark.Protocol.AbortRequest;
+import io.lancepart.spark.Protocol.CommitRequest;
+import io.lancepart.spark.Protocol.Committed;
+import io.lancepart.spark.Protocol.Nothing;
+import io.lancepart.spark.Protocol.Operation;
+import io.lancepart.spark.Protocol.WriteReply;
+import io.lancepart.spark.Protocol.WriteRequest;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.Objects;
+import org.apache.spark.sql.connector.write.BatchWrite;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * A write whose tasks run in Spark's Python workers. It is planned and committed by the planning service, beside the driver:
+ * there it is known which tasks succeeded, and there is one commit of what they report.
+ */
+final class PlannedWrite implements BatchWrite {
+  private final Map<String, String> options;
+  private final WriteRequest request;
+  private final StructType schema;
+  private byte[] writer;
+  private boolean uncertain;
+
+  PlannedWrite(Map<String, String> options, WriteRequest request, StructType schema) {
+    this.options = options;
+    this.request = request;
+    this.schema = schema;
+  }
+
+  @Override
+  public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
+    WriteReply planned = Python.ask(options, Operation.WRITE, request, WriteReply.class);
+    writer = planned.writer();
+    return SparkInternals.writers(Planner.source(), planned.function(), schema);
+  }
+
+  @Override
+  public void commit(WriterCommitMessage[] messages) {
+    var reports = Arrays.stream(messages).filter(Objects::nonNull).map(SparkInternals::report).toList();
+    uncertain = true;
+    try {
+      Python.asked(Map.of(), Operation.COMMIT, new CommitRequest(writer, reports), Committed.class);
+      uncertain = false;
+    } catch (Python.Refused e) {
+      uncertain = false;
+      throw e.shown();
+    }
+  }
+
+  /** A commit of which it is not known whether it took effect is not taken back. */
+  @Override
+  public void abort(WriterCommitMessage[] messages) {
+    if (writer != null && !uncertain) {
+      Python.ask(Map.of(), Operation.ABORT, new AbortRequest(writer), Nothing.class);
+    }
+  }
+}

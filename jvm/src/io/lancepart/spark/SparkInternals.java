@@ -1,0 +1,192 @@
+package io.lancepart.spark;
+
+import java.io.File;
+import java.lang.reflect.Constructor;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.spark.JobArtifactSet$;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.SparkFiles;
+import org.apache.spark.TaskContext;
+import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.api.python.PythonUtils$;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonBatchWriterFactory;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonCustomMetric;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonPartitionReaderFactory;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonWriterCommitMessage;
+import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
+import org.apache.spark.sql.execution.metric.SQLMetric;
+import org.apache.spark.sql.execution.python.ArrowPythonRunner;
+import org.apache.spark.sql.execution.python.MapInBatchEvaluatorFactory;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import scala.Option;
+import scala.Tuple2;
+import scala.collection.Iterator;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Everything that the jar knows of Spark's insides, which have no promise to stay as they are. What reads columns is looked
+ * for when this class is loaded, all of it, and if any part is not there rows are read instead.
+ */
+final class SparkInternals {
+  private static final String RUNNER = System.getProperty("lancepart.columnar.runner",
+      "org.apache.spark.sql.execution.python.MapInBatchEvaluatorFactory$MapInBatchEvaluator$$anon$1");
+  private static final String MODULE = "lancepart.spark.service";
+  private static final Constructor<?> COLUMNS = probed();
+
+  private SparkInternals() {}
+
+  /** The constructor of the runner whose batches are columns, if all that is used with it is there; else null. */
+  private static Constructor<?> probed() {
+    try {
+      Constructor<?>[] all = Class.forName(RUNNER).getConstructors();
+      Constructor<?> found = all.length == 1 ? all[0] : null;
+      boolean known = found != null
+          && ArrowPythonRunner.class.isAssignableFrom(found.getDeclaringClass())
+          && found.getParameterCount() == 2
+          && found.getParameterTypes()[1] == int[][].class;
+      UserDefinedPythonDataSource.class.getMethod("createMapInBatchEvaluatorFactory", byte[].class, String.class,
+          StructType.class, StructType.class, scala.collection.immutable.Map.class, Option.class, Option.class);
+      UserDefinedPythonDataSource.class.getMethod("createPythonTaskMetrics", scala.collection.immutable.Map.class);
+      UserDefinedPythonDataSource.class.getMethod("readInputSchema");
+      MapInBatchEvaluatorFactory.class.getMethod("createEvaluator");
+      Class.forName("org.apache.spark.sql.execution.datasources.v2.python.PythonCustomMetric").getMethod("pythonMetrics");
+      return known ? found : null;
+    } catch (ReflectiveOperationException | LinkageError e) {
+      return null;
+    }
+  }
+
+  static boolean canReadColumns() {
+    return COLUMNS != null;
+  }
+
+  /** The batches of a function of Python's in this task, each one column with all columns in it. */
+  static Iterator<ColumnarBatch> columns(PlannedRead.Readers read, byte[] task, scala.collection.immutable.Map<String, SQLMetric> metrics) {
+    var evaluators = read.source().createMapInBatchEvaluatorFactory(read.function(), "read_from_data_source",
+        UserDefinedPythonDataSource.readInputSchema(), read.schema(), metrics, read.artifacts(), read.session());
+    TaskContext context = TaskContext.get();
+    return runner(evaluators).compute(single(single(row(row(task)))), context.partitionId(), context);
+  }
+
+  static scala.collection.immutable.Map<String, SQLMetric> metrics() {
+    return PythonCustomMetric.pythonMetrics();
+  }
+
+  static CustomTaskMetric[] values(PlannedRead.Readers read, scala.collection.immutable.Map<String, SQLMetric> metrics) {
+    var values = CollectionConverters.asJava(metrics).entrySet().stream()
+        .map(each -> new Tuple2<String, Object>(each.getKey(), each.getValue().value())).toList();
+    return read.source().createPythonTaskMetrics(
+        scala.collection.immutable.Map.from(CollectionConverters.asScala(values)));
+  }
+
+  private static InternalRow row(Object value) {
+    return new GenericInternalRow(new Object[] {value});
+  }
+
+  private static <T> Iterator<T> single(T value) {
+    return CollectionConverters.asScala(List.of(value).iterator());
+  }
+
+  private static ArrowPythonRunner runner(MapInBatchEvaluatorFactory evaluators) {
+    try {
+      return (ArrowPythonRunner) COLUMNS.newInstance(evaluators.createEvaluator(), new int[][] {{0}});
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("Spark's runner of Python sources can't be made", e);
+    }
+  }
+
+  /** A data source of Python's, as Spark's readers and writers want one: they take the interpreter from it. */
+  static UserDefinedPythonDataSource source(byte[] pickled) {
+    return new UserDefinedPythonDataSource(PythonUtils$.MODULE$.createPythonFunction(pickled));
+  }
+
+  /** Spark's reader of a function that Python pickled; it makes rows. */
+  static PartitionReaderFactory readers(PlannedRead.Readers read) {
+    return new PythonPartitionReaderFactory(
+        read.source(), read.function(), read.schema(), read.artifacts(), read.session());
+  }
+
+  static InputPartition partition(int index, byte[] task) {
+    return new PythonInputPartition(index, task);
+  }
+
+  static byte[] task(InputPartition partition) {
+    return ((PythonInputPartition) partition).pickedPartition();
+  }
+
+  /** Spark's writer of a function that Python pickled. */
+  static DataWriterFactory writers(UserDefinedPythonDataSource source, byte[] function, StructType schema) {
+    return new PythonBatchWriterFactory(source, function, schema, artifacts(), session());
+  }
+
+  static byte[] report(WriterCommitMessage message) {
+    return ((PythonWriterCommitMessage) message).pickledMessage();
+  }
+
+  static CustomMetric[] metrics(UserDefinedPythonDataSource source) {
+    return source.createPythonMetrics();
+  }
+
+  /** The files that a Connect session has added, which its Python workers are given. */
+  static Option<String> artifacts() {
+    return JobArtifactSet$.MODULE$.getCurrentJobArtifactState().map(each -> each.uuid());
+  }
+
+  static Option<String> session() {
+    return Option.apply(((SparkSession) SparkSession.active()).sessionUUID());
+  }
+
+  /**
+   * How the planning service may be started, the best way first: by the driver's Python if the application or its
+   * environment names one, by the workers', or by python3. Only the application's own settings count: those of a session
+   * are its user's, who may not choose what the driver runs.
+   */
+  static List<List<String>> pythons(SparkSession session) {
+    var conf = session.sparkContext().conf();
+    Set<String> found = Stream.of(
+            conf.get("spark.pyspark.driver.python", null), System.getenv("PYSPARK_DRIVER_PYTHON"),
+            conf.get("spark.pyspark.python", null), System.getenv("PYSPARK_PYTHON"), "python3")
+        .filter(Objects::nonNull).filter(each -> !each.isBlank())
+        .filter(each -> Path.of(each).getFileName().toString().startsWith("py"))
+        .collect(Collectors.toCollection(LinkedHashSet::new));
+    List<List<String>> commands = new ArrayList<>();
+    found.forEach(each -> commands.add(List.of(each, "-P", "-m", MODULE)));
+    return commands;
+  }
+
+  /** Where Python finds its modules: as Spark's workers do, with the files of --py-files. */
+  static Map<String, String> pythonEnvironment() {
+    List<String> paths = new ArrayList<>();
+    paths.add(PythonUtils.sparkPythonPath());
+    String added = SparkEnv.get().conf().get("spark.submit.pyFiles", "");
+    for (String file : added.split(",")) {
+      Path place = Path.of(SparkFiles.getRootDirectory(), file.substring(file.lastIndexOf('/') + 1));
+      if (!file.isBlank() && Files.exists(place)) {
+        paths.add(place.toString());
+      }
+    }
+    paths.add(System.getenv().getOrDefault("PYTHONPATH", ""));
+    paths.removeIf(String::isBlank);
+    return Map.of("PYTHONPATH", String.join(File.pathSeparator, paths));
+  }
+}

@@ -1,0 +1,164 @@
+"""The planning service: ``python -m lancepart.spark.service``, started by the jar beside Spark's driver.
+
+It is spoken to over its stdin and stdout in messages of ``protocol``, each after its length in four bytes, and listens
+nowhere; the end of its stdin ends it. One service belongs to one Spark session. Requests run at the same time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import struct
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import BinaryIO, TextIO
+
+from lancepart.errors import ErrorCode, InvalidInputError, LanceNamespaceError
+from lancepart.maintain.progress import Watcher, watching
+from lancepart.spark import protocol
+from lancepart.spark.protocol import Cancel, Envelope, Failure, Hello, Progress, Reply, Request, Warned
+
+_LENGTH = struct.Struct(">I")
+_THREADS = 16
+_KEPT_TABLES = 64
+
+
+class CancelledError(LanceNamespaceError):
+    """The statement was cancelled; what it committed before stays."""
+
+    code = ErrorCode.INTERNAL
+
+
+def perform(request: Request) -> Reply | Failure:
+    """Do what a request asks; whatever goes wrong is in the reply."""
+    from lancepart.spark.answers import answer
+
+    try:
+        return Reply(id=request.id, body=answer(request).to_json())
+    except LanceNamespaceError as error:
+        return Failure(id=request.id, error=type(error).__name__, code=int(error.code), message=str(error))
+    except Exception as error:
+        traceback.print_exc()
+        return Failure(id=request.id, error=type(error).__name__, code=int(ErrorCode.INTERNAL), message=str(error))
+
+
+def respond(text: str) -> str:
+    """One request and its reply as texts, where messages travel in another way than through pipes."""
+    request = protocol.parse(json.loads(text))
+    if not isinstance(request, Request):
+        raise InvalidInputError(f"a message {request.kind!r} asks for nothing")
+    return json.dumps(protocol.dump(perform(request)))
+
+
+class Service:
+    """Requests read from one stream and answered on another, each in a thread."""
+
+    def __init__(self, source: BinaryIO, target: BinaryIO) -> None:
+        self._source, self._target = source, target
+        self._lock = threading.Lock()
+        self._running: dict[int, threading.Event] = {}
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="request")
+
+    def warn(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        """Pass a warning of Python's on to Spark's log."""
+        self._send(Warned(message=str(message)))
+
+    def serve(self) -> None:
+        """Answer until the stream of requests ends."""
+        self._send(Hello(protocol=protocol.VERSION, lancepart=_version()))
+        while (message := self._read()) is not None:
+            if isinstance(message, Request):
+                self._running[message.id] = threading.Event()
+                self._pool.submit(self._answer, message)
+            elif isinstance(message, Cancel):
+                if event := self._running.get(message.id):
+                    event.set()
+            else:
+                raise InvalidInputError(f"a message {message.kind!r} is for the jar")
+
+    def _answer(self, request: Request) -> None:
+        with watching(self._watcher(request.id, self._running[request.id])):
+            reply = perform(request)
+        del self._running[request.id]
+        self._send(reply)
+
+    def _watcher(self, id: int, cancelled: threading.Event) -> Watcher:
+        def watch(what: str, done: int, total: int) -> None:
+            if cancelled.is_set():
+                raise CancelledError(f"{what} was cancelled after {done} of {total} steps; what they committed stays")
+            if total > 1:
+                self._send(Progress(id=id, what=what, done=done, total=total))
+
+        return watch
+
+    def _read(self) -> Envelope | None:
+        head = self._source.read(_LENGTH.size)
+        if len(head) < _LENGTH.size:
+            return None
+        (size,) = _LENGTH.unpack(head)
+        body = self._source.read(size)
+        return protocol.parse(json.loads(body)) if len(body) == size else None
+
+    def _send(self, message: Envelope) -> None:
+        body = json.dumps(protocol.dump(message)).encode()
+        with self._lock, contextlib.suppress(BrokenPipeError):
+            self._target.write(_LENGTH.pack(len(body)) + body)
+            self._target.flush()
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("lancepart")
+
+
+def own_streams() -> tuple[BinaryIO, BinaryIO]:
+    """The pipes of this process, taken away from everybody else: what is printed goes to stderr."""
+    source, target = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return source, target
+
+
+def main(streams: Callable[[], tuple[BinaryIO, BinaryIO]] = own_streams) -> None:
+    """Serve until the jar closes the pipe, and end at once then: what was not committed is garbage, as after a kill."""
+    from lancepart.spark import warm
+
+    source, target = streams()
+    os.environ["LANCEPART_PROGRESS"] = "off"
+    warm.keep(_KEPT_TABLES)
+    threading.Thread(target=_preload, daemon=True).start()
+    code = 0
+    service = Service(source, target)
+    warnings.showwarning = service.warn
+    try:
+        service.serve()
+    except Exception:
+        traceback.print_exc()
+        code = 1
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _preload() -> None:
+    """Import what every query needs while the jar prepares its first request."""
+    import lancepart.spark.answers  # noqa: F401
+
+
+if __name__ == "__main__":
+    main()

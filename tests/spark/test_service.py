@@ -1,0 +1,202 @@
+"""The planning service in a Spark session: one process a session, warm, restarted, cancelled, and done without."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lancepart as lp
+from tests.spark.warehouse import Sql
+
+SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32())])
+
+
+@pytest.fixture
+def table(root: str) -> lp.PartitionedTable:
+    made = lp.create_table(root, SCHEMA, ["k"])
+    made.append([{"id": n, "k": n % 2} for n in range(6)])
+    return made
+
+
+def services(spark: Any) -> set[int]:
+    """The planning services that the driver has started."""
+    driver, found = spark._jvm.ProcessHandle.current().pid(), set()
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, IndexError):
+            parent = int((path / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            if parent == driver and b"lancepart.spark.service" in (path / "cmdline").read_bytes():
+                found.add(int(path.name))
+    return found
+
+
+def until(true: Callable[[], Any]) -> Any:
+    """Wait for a condition, and give what it found."""
+    limit = time.monotonic() + 60
+    while not (found := true()):
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+    return found
+
+
+def waiting(process: int) -> bool:
+    """Whether bytes wait in a pipe of a process."""
+    for path in Path(f"/proc/{process}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            if os.readlink(path).startswith("pipe:"):
+                with path.open("rb", buffering=0) as pipe:
+                    (size,) = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))
+                    if size:
+                        return True
+    return False
+
+
+@contextlib.contextmanager
+def running(action: Callable[[], Any]) -> Iterator[list[BaseException | None]]:
+    """An action in a thread; how it ended is there afterwards."""
+    ended: list[BaseException | None] = []
+
+    def run() -> None:
+        try:
+            action()
+            ended.append(None)
+        except Exception as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield ended
+    thread.join(60)
+    assert ended
+
+
+def test_each_session_has_one_service_and_keeps_it(spark: Any, table: lp.PartitionedTable) -> None:
+    assert spark.read.format("lancepart").load(table.root).count() == 6
+    before = services(spark)
+    assert spark.read.format("lancepart").load(table.root).count() == 6
+    assert services(spark) == before
+
+    other = spark.newSession()
+    assert other.read.format("lancepart").load(table.root).where("k = 1").count() == 3
+    assert len(services(spark) - before) == 1
+
+
+def test_a_service_that_died_is_started_again_for_a_query(spark: Any, table: lp.PartitionedTable) -> None:
+    before = services(spark)
+    other = spark.newSession()
+    assert other.read.format("lancepart").load(table.root).count() == 6
+    (first,) = services(spark) - before
+    os.kill(first, signal.SIGKILL)
+    until(lambda: first not in services(spark))
+
+    assert other.read.format("lancepart").load(table.root).count() == 6
+    assert len(services(spark) - before) == 1
+
+
+@pytest.fixture
+def compacting(spark: Any, sql: Sql) -> Iterator[tuple[Callable[[], Any], int]]:
+    """A CALL of a procedure that is known already, so that nothing else is asked; and the service of its session."""
+    before = services(spark)
+    other = spark.newSession()
+    for key in ("", ".warehouse"):
+        other.conf.set(f"spark.sql.catalog.own{key}", sql.root if key else "io.lancepart.spark.LanceCatalog")
+    other.sql("CREATE TABLE own.t (id BIGINT, k INT) PARTITIONED BY (k)")
+    other.sql("INSERT INTO own.t VALUES (1, 1), (2, 2)")
+    call = "CALL own.system.compact(table => 't')"
+    other.sql(call)
+    (process,) = services(spark) - before
+    yield lambda: other.sql(call), process
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, signal.SIGCONT)
+
+
+def test_a_statement_whose_outcome_is_not_known_says_so(compacting: tuple[Callable[[], Any], int]) -> None:
+    call, process = compacting
+    os.kill(process, signal.SIGSTOP)
+    with running(call) as ended:
+        until(lambda: waiting(process))
+        os.kill(process, signal.SIGKILL)
+    (error,) = ended
+
+    assert "it is not known whether that took effect" in str(error)
+    call()
+
+
+def test_an_interrupted_statement_cancels_its_request(spark: Any, compacting: tuple[Callable[[], Any], int]) -> None:
+    call, process = compacting
+
+    def asking() -> Any:
+        traces = spark._jvm.Thread.getAllStackTraces()
+        for thread in list(traces.keySet()):
+            if any("ServiceProcess.ask" in str(each) for each in list(thread.getStackTrace())):
+                return thread
+        return None
+
+    os.kill(process, signal.SIGSTOP)
+    with running(call) as ended:
+        until(asking).interrupt()
+        until(lambda: waiting(process))
+        os.kill(process, signal.SIGCONT)
+    (error,) = ended
+
+    assert "'call' was cancelled" in str(error)
+    call()
+
+
+@pytest.mark.slow
+def test_without_a_service_the_same_messages_go_through_sparks_workers(
+    spark: Any, table: lp.PartitionedTable, sql: Sql
+) -> None:
+    before = services(spark)
+    other = spark.newSession()
+    other.conf.set("spark.lancepart.service", "false")
+    for key in ("", ".warehouse"):
+        other.conf.set(f"spark.sql.catalog.own{key}", sql.root if key else "io.lancepart.spark.LanceCatalog")
+
+    assert other.read.format("lancepart").load(table.root).where("k = 1").count() == 3
+    other.createDataFrame([(9, 1)], "id long, k int").write.format("lancepart").mode("append").save(table.root)
+    assert table.scan().count() == 7
+    other.sql("CREATE TABLE own.t (id BIGINT, k INT) PARTITIONED BY (k)")
+    other.sql("INSERT INTO own.t VALUES (1, 1), (2, 2)")
+    other.sql("UPDATE own.t SET k = 3 WHERE id * 2 = 4")
+    other.sql("CALL own.system.compact(table => 't')")
+    assert [tuple(row) for row in other.sql("SELECT * FROM own.t ORDER BY id").collect()] == [(1, 1), (2, 3)]
+    with pytest.raises(Exception, match="no partitioned table"):
+        other.read.format("lancepart").load(table.root + "/none")
+    assert services(spark) == before
+
+
+ROWS = """
+import sys
+import lancepart as lp
+
+options = "-Dlancepart.columnar.runner=" + sys.argv[2]
+conf = {"spark.ui.enabled": "false", "spark.driver.extraJavaOptions": options}
+spark = lp.spark.session("local[1]", **conf)
+found = spark.read.format("lancepart").load(sys.argv[1]).where("id > 2")
+plan = found._jdf.queryExecution().executedPlan().toString()
+print(sorted(tuple(row) for row in found.collect()), "ColumnarToRow" in plan)
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runner", ["no.such.Runner", "java.lang.String"])
+def test_a_spark_with_other_insides_reads_rows(table: lp.PartitionedTable, runner: str) -> None:
+    done = subprocess.run([sys.executable, "-c", ROWS, table.root, runner], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[(3, 1), (4, 0), (5, 1)] False"

@@ -15,6 +15,8 @@ from lancepart.cli.app import app
 
 SCHEMA = "id int64, country string"
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

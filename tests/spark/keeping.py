@@ -11,6 +11,7 @@ from typing import Any
 
 import lancepart as lp
 from lancepart.maintain import collect
+from lancepart.maintain.local import executor_for
 from tests.spark.elsewhere import BRIEF
 from tests.support import dying
 from tests.transactions import doomed
@@ -29,7 +30,7 @@ def index(root: str, spark: Any) -> None:
 
 
 def expire(root: str, spark: Any) -> None:
-    collect.expire(lp.open_table(root)._manifest, timedelta(0), safe_age=timedelta(0), spark=spark)
+    collect.expire(lp.open_table(root)._manifest, timedelta(0), safe_age=timedelta(0), executor=executor_for(spark))
 
 
 def orphans(root: str, spark: Any) -> None:

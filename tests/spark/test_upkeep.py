@@ -11,6 +11,7 @@ import pytest
 
 import lancepart as lp
 from lancepart.maintain import collect
+from lancepart.maintain.local import executor_for
 from lancepart.storage.manifest import Manifest
 from tests.support.catalogs import Place
 from tests.support.dying import forking
@@ -89,9 +90,9 @@ def test_old_specs_are_rewritten_in_one_commit(spark: Any, table: lp.Partitioned
 def test_garbage_is_collected_by_the_executors(spark: Any, table: lp.PartitionedTable) -> None:
     before = content(table)
     table.maintenance.compact(spark=spark)
-    report = collect.expire(table._manifest, timedelta(0), safe_age=timedelta(0), spark=spark)
+    report = collect.expire(table._manifest, timedelta(0), safe_age=timedelta(0), executor=executor_for(spark))
     assert report.removed_files > 0
-    assert collect.remove_orphans(table._manifest, timedelta(0), spark=spark).removed_files == 0
+    assert collect.remove_orphans(table._manifest, timedelta(0), executor=executor_for(spark)).removed_files == 0
     assert content(table) == before
     assert_whole(table)
 
@@ -126,7 +127,10 @@ def keep(spark: Any, table: lp.PartitionedTable, running: list[Future[Any]]) -> 
         rows = spark.range(1000 + turn * 10, 1010 + turn * 10).selectExpr("id", "'B' AS bank", "id AS x")
         table.append(rows)
         written += Counter((number, "B", number) for number in range(1000 + turn * 10, 1010 + turn * 10))
-        expired = collect.expire(table._manifest, timedelta(0), safe_age=LONGEST_WRITE, spark=spark, progress=False)
+        executor = executor_for(spark)
+        expired = collect.expire(
+            table._manifest, timedelta(0), safe_age=LONGEST_WRITE, executor=executor, progress=False
+        )
         did["files removed"] += expired.removed_files
         did["turns"] += 1
     return {"written": written, "upkeep": did}

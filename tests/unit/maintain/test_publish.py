@@ -311,9 +311,9 @@ def test_what_was_not_published_is_never_replaced(local: Place, tmp_path: Path) 
     (files / "notes.txt").write_text("mine")
     leaf = table.inspect.partitions()["location"][0].as_py()
 
-    with pytest.raises(InvalidInputError, match="did not publish"):
+    with pytest.raises(InvalidInputError, match="not published by this table"):
         table.publish_lance(foreign)
-    with pytest.raises(InvalidInputError, match="did not publish"):
+    with pytest.raises(InvalidInputError, match="not published by this table"):
         table.unpublish_lance(foreign)
     with pytest.raises(InvalidInputError, match="files of others"):
         table.publish_lance(files)

@@ -33,7 +33,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string())])
     [
         ("LanceError(IO): No space left on device (os error 28)", ServiceUnavailableError, "make room"),
         ("LanceError(IO): Read-only file system (os error 30)", PermissionDeniedError, "Read-only"),
-        ("Unable to walk dir: /a/__manifest: Not a directory (os error 20)", InvalidInputError, "is a directory"),
+        ("Unable to walk dir: /a/__manifest: Not a directory (os error 20)", InvalidInputError, "must be a directory"),
         (
             "LanceError(IO): Failed to get AWS credentials: ProviderError(ProviderError { source: status: 403 })",
             UnauthenticatedError,

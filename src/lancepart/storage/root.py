@@ -69,8 +69,10 @@ class Root:
         return real != real_root and not real.startswith(real_root.rstrip(os.sep) + os.sep)
 
     def refuse_escape(self, location: str) -> None:
-        """Refuse a location that a symbolic link takes outside the root."""
+        """Refuse a location that its own parts or a symbolic link take outside the root."""
         if self.leads_outside(location):
+            if ".." in location.split("/"):
+                check_location(location)
             raise InvalidInputError(f"location {location!r} leads outside the root through a symbolic link")
 
     def refuse_links(self, location: str) -> None:

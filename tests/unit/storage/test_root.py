@@ -104,7 +104,7 @@ WRONG: dict[str, tuple[Callable[[lp.PartitionedTable], Any], type[Exception], st
     "rename": (lambda t: t.rename_column("Contry", "c"), TableColumnNotFoundError, "did you mean 'country'"),
     "join": (lambda t: t.join(t, on=["contry"]), TableColumnNotFoundError, "did you mean 'country'"),
     "join columns": (lambda t: t.join(t, on=["id"], columns=["idd"]), TableColumnNotFoundError, "did you mean 'id'"),
-    "join with what": (lambda t: t.join("t", on=["id"]), InvalidInputError, "joined with another"),  # type: ignore[arg-type]
+    "join with what": (lambda t: t.join("t", on=["id"]), InvalidInputError, "no file matches"),  # type: ignore[arg-type]
     "spec": (lambda t: t.update_spec(["contry"]), InvalidInputError, "did you mean 'country'"),
     "transform": (lambda t: t.update_spec(["buckets(4, id)"]), InvalidInputError, "did you mean 'bucket'"),
     "spec of numbers": (lambda t: t.update_spec([5]), InvalidInputError, "strings such as"),  # type: ignore[list-item]

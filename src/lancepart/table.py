@@ -160,6 +160,12 @@ def hold_open(table: PartitionedTable) -> PartitionedTable:
     return PartitionedTable(table._manifest, version=version)
 
 
+def is_same_snapshot(one: PartitionedTable, other: PartitionedTable) -> bool:
+    """Whether two tables of one root are at the same snapshot; a number may come again after a rescue."""
+    snapshots = [catalog_of(table._manifest).snapshot(table._version) for table in (one, other)]
+    return snapshots[0].file_names == snapshots[1].file_names
+
+
 def scan_polars(
     root: str | os.PathLike[str],
     *,

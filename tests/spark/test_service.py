@@ -138,17 +138,17 @@ def test_a_statement_whose_outcome_is_not_known_says_so(compacting: tuple[Callab
 def test_an_interrupted_statement_cancels_its_request(spark: Any, compacting: tuple[Callable[[], Any], int]) -> None:
     call, process = compacting
 
-    def asking() -> Any:
-        traces = spark._jvm.Thread.getAllStackTraces()
-        for thread in list(traces.keySet()):
-            if any("ServiceProcess.ask" in str(each) for each in list(thread.getStackTrace())):
+    def thread_in(*frames: str) -> Any:
+        for thread in list(spark._jvm.Thread.getAllStackTraces().keySet()):
+            stack = " ".join(str(each) for each in list(thread.getStackTrace()))
+            if all(each in stack for each in frames):
                 return thread
         return None
 
     os.kill(process, signal.SIGSTOP)
     with running(call) as ended:
-        until(asking).interrupt()
-        until(lambda: waiting(process))
+        until(lambda: thread_in("ServiceProcess.ask")).interrupt()
+        until(lambda: thread_in("ServiceProcess.cancelled", "CompletableFuture"))
         os.kill(process, signal.SIGCONT)
     (error,) = ended
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import lru_cache
 
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.model.suggest import like, near
@@ -114,7 +114,7 @@ def check_keys(keys: Iterable[str], known: Iterable[str], where: str) -> None:
             raise InvalidInputError(f"{where} has no key {key!r}{near(key, names)}; the keys are {', '.join(names)}")
 
 
-@cache
+@lru_cache(maxsize=256)
 def _warn(message: str) -> None:
     """Warn once in a process: Spark asks for one scan several times."""
     warnings.warn(message, stacklevel=3)

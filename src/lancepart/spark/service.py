@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import struct
 import sys
 import threading
@@ -90,10 +91,23 @@ class Service:
                 raise InvalidInputError(f"a message {message.kind!r} is for the jar")
 
     def _answer(self, request: Request) -> None:
-        with watching(self._watcher(request.id, self._running[request.id])):
-            reply = perform(request)
-        del self._running[request.id]
-        self._send(reply)
+        """Answer a request in any case: the jar waits for its reply, also after a panic inside Lance."""
+        try:
+            body = _encoded(self._performed(request))
+        except BaseException as error:
+            traceback.print_exc()
+            body = _encoded(_unexpected(request, error))
+        finally:
+            self._running.pop(request.id, None)
+        self._write(body)
+
+    def _performed(self, request: Request) -> Reply | Failure:
+        cancelled = self._running[request.id]
+        if cancelled.is_set():
+            message = f"{request.op} was cancelled before it began; nothing was changed"
+            return Failure(id=request.id, error=CancelledError.__name__, code=int(CancelledError.code), message=message)
+        with watching(self._watcher(request.id, cancelled)):
+            return perform(request)
 
     def _watcher(self, id: int, cancelled: threading.Event) -> Watcher:
         def watch(what: str, done: int, total: int) -> None:
@@ -113,10 +127,22 @@ class Service:
         return protocol.parse(json.loads(body)) if len(body) == size else None
 
     def _send(self, message: Envelope) -> None:
-        body = json.dumps(protocol.dump(message)).encode()
+        self._write(_encoded(message))
+
+    def _write(self, body: bytes) -> None:
         with self._lock, contextlib.suppress(BrokenPipeError):
             self._target.write(_LENGTH.pack(len(body)) + body)
             self._target.flush()
+
+
+def _encoded(message: Envelope) -> bytes:
+    return json.dumps(protocol.dump(message), allow_nan=False).encode()
+
+
+def _unexpected(request: Request, error: BaseException) -> Failure:
+    """What is said of a request that ended in a way which says nothing of its outcome."""
+    message = f"{type(error).__name__}: {error}; it is not known whether {request.op!r} took effect"
+    return Failure(id=request.id, error=type(error).__name__, code=int(ErrorCode.INTERNAL), message=message)
 
 
 def _version() -> str:
@@ -126,7 +152,11 @@ def _version() -> str:
 
 
 def own_streams() -> tuple[BinaryIO, BinaryIO]:
-    """The pipes of this process, taken away from everybody else: what is printed goes to stderr."""
+    """The pipes of this process, taken away from everybody else: what is printed goes to stderr.
+
+    Ctrl-C in a terminal reaches the driver, which cancels its statements or closes the pipe.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     source, target = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -143,16 +173,19 @@ def main(streams: Callable[[], tuple[BinaryIO, BinaryIO]] = own_streams) -> None
     os.environ["LANCEPART_PROGRESS"] = "off"
     warm.keep(_KEPT_TABLES)
     threading.Thread(target=_preload, daemon=True).start()
-    code = 0
+    code = 1
     service = Service(source, target)
     warnings.showwarning = service.warn
     try:
         service.serve()
+        code = 0
     except Exception:
-        traceback.print_exc()
-        code = 1
-    sys.stderr.flush()
-    os._exit(code)
+        with contextlib.suppress(OSError):
+            traceback.print_exc()
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
+        os._exit(code)
 
 
 def _preload() -> None:

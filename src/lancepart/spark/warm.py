@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import datetime
 
-from lancepart.table import PartitionedTable, hold_open, open_pinned, open_table
+from lancepart.table import PartitionedTable, hold_open, is_same_snapshot, open_pinned, open_table
 
 _Key = tuple[str, tuple[tuple[str, str], ...], int]
 
@@ -50,8 +50,8 @@ def keep(size: int) -> None:
 def fresh(root: str, wanted: int | str | datetime | None, storage: Mapping[str, str]) -> PartitionedTable:
     """The table at the snapshot that is wanted, or the newest of now; fixed there.
 
-    A table that was dropped and made again under the same path is known by its salt; one without, which other clients
-    made or which has no snapshots, is not kept.
+    A table that was dropped and made again under the same path is known by its salt, and a snapshot whose number came
+    again by its files. A table without a salt, which other clients made or which has no snapshots, is not kept.
     """
     table = open_table(root, version=wanted, storage_options=storage)
     version, salt = table.version, table.metadata.salt
@@ -59,7 +59,7 @@ def fresh(root: str, wanted: int | str | datetime | None, storage: Mapping[str, 
         return open_pinned(root, version, storage_options=storage)
     key = _key(root, version, storage)
     kept = _KEPT.get(key)
-    if kept is None or kept.metadata.salt != salt:
+    if kept is None or kept.metadata.salt != salt or not is_same_snapshot(kept, table):
         kept = hold_open(table)
         _KEPT.put(key, kept)
     return kept

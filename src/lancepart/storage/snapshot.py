@@ -72,6 +72,13 @@ class Snapshot:
         """
         return max(awake() - self.opened, time.time() - self.opened_on)
 
+    @cached_property
+    def file_names(self) -> frozenset[str]:
+        """The names of its data and deletion files; they are random, so that no other snapshot has the same."""
+        fragments = [] if self.handle is None else [item.metadata for item in self.handle.get_fragments()]
+        names = {file.path for item in fragments for file in item.files}
+        return frozenset(names | {str(item.deletion_file) for item in fragments if item.deletion_file is not None})
+
     def own_handle(self) -> lance.LanceDataset | None:
         """A handle to write with: Lance moves one that commits to the new version, and a snapshot stays where it is."""
         return copy.copy(self.handle)

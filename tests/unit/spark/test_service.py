@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -150,6 +151,53 @@ def test_a_running_call_is_cancelled_between_its_steps(monkeypatch: pytest.Monke
     assert "cancelled after 2 of 4" in failure.message
 
 
+class PanicError(BaseException):
+    """What a panic in native code is to Python: no Exception."""
+
+
+def panic(request: Request) -> protocol.Message:
+    raise PanicError("unaligned")
+
+
+def not_json(request: Request) -> Any:
+    return type("Answer", (), {"to_json": lambda self: {"value": float("nan")}})()
+
+
+@pytest.mark.parametrize("work", [panic, not_json])
+def test_every_request_is_answered(monkeypatch: pytest.MonkeyPatch, work: Any) -> None:
+    pipe, service = Pipe(), Service(None, None)  # type: ignore[arg-type]
+    service._target = pipe  # type: ignore[assignment]
+    service._running[5] = threading.Event()
+    monkeypatch.setattr("lancepart.spark.answers.answer", work)
+
+    service._answer(Request(id=5, op="commit"))
+
+    (failure,) = pipe.sent
+    assert isinstance(failure, Failure)
+    assert "it is not known whether 'commit' took effect" in failure.message
+    assert service._running == {}
+
+
+def test_a_request_that_was_cancelled_before_it_began_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe, service = Pipe(), Service(None, None)  # type: ignore[arg-type]
+    service._target = pipe  # type: ignore[assignment]
+    service._running[5] = threading.Event()
+    service._running[5].set()
+    monkeypatch.setattr("lancepart.spark.answers.answer", panic)
+
+    service._answer(Request(id=5, op="delete"))
+
+    (failure,) = pipe.sent
+    assert isinstance(failure, Failure)
+    assert "cancelled before it began; nothing was changed" in failure.message
+
+
+def test_an_interrupt_of_the_terminal_is_left_to_the_driver(service: Process, table: lp.PartitionedTable) -> None:
+    service.process.send_signal(signal.SIGINT)
+
+    assert body_of(service.ask("exists", path=table.root)) == {"exists": True}
+
+
 def test_work_that_is_watched_shows_each_step_and_may_be_stopped() -> None:
     seen = []
 
@@ -205,6 +253,20 @@ def test_a_kept_table_is_kept_for_its_options_alone(table: lp.PartitionedTable) 
     table.append([{"id": 9, "k": 1}])
     assert warm.fresh(table.root, None, {}).version == table.version
     assert warm.fresh(table.root, first.version, {}) is first
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_snapshot_whose_number_came_again_is_another(table: lp.PartitionedTable) -> None:
+    table.append([{"id": 8, "k": 0}])
+    first = warm.fresh(table.root, None, {})
+    newest = min((Path(table.root) / "__manifest/_versions").glob("1*.manifest"))
+    newest.rename(Path(table.root).parent / "damaged")
+
+    lp.open_table(table.root).append([{"id": 9, "k": 0}])
+    found = warm.fresh(table.root, None, {})
+
+    assert found.version == first.version
+    assert sorted(found.scan("id > 7").to_arrow()["id"].to_pylist()) == [9]
 
 
 @pytest.mark.usefixtures("kept")

@@ -30,7 +30,7 @@ final class PlanningService implements Channel {
   private final List<List<String>> commands;
   private final Map<String, String> environment;
   private ServiceProcess process;
-  private boolean closed;
+  private volatile boolean closed;
 
   private PlanningService(List<List<String>> commands, Map<String, String> environment) {
     this.commands = commands;
@@ -55,7 +55,7 @@ final class PlanningService implements Channel {
     return found.isUsable() ? found : null;
   }
 
-  private synchronized boolean isClosed() {
+  private boolean isClosed() {
     return closed;
   }
 

@@ -1,5 +1,7 @@
 package io.lancepart.spark;
 
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.fasterxml.jackson.annotation.JsonInclude;
 import com.fasterxml.jackson.annotation.JsonProperty;
 import com.fasterxml.jackson.core.JsonProcessingException;
@@ -20,7 +22,9 @@ final class Protocol {
   /** Changes whenever a message of one side would mean something else, or nothing, to the other. */
   static final int VERSION = 1;
 
-  static final JsonMapper JSON = JsonMapper.builder()
+  static final JsonMapper JSON = JsonMapper.builder(JsonFactory.builder()
+          .streamReadConstraints(StreamReadConstraints.builder().maxStringLength(Integer.MAX_VALUE).build())
+          .build())
       .propertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE)
       .enable(DeserializationFeature.FAIL_ON_NULL_FOR_PRIMITIVES)
       .disable(MapperFeature.ALLOW_COERCION_OF_SCALARS)

@@ -36,6 +36,7 @@ final class ServiceProcess {
   private static final Logger LOG = LoggerFactory.getLogger(PlanningService.class);
   private static final long HELLO_SECONDS = 120;
   private static final long CANCEL_SECONDS = 60;
+  private static final long KILL_SECONDS = 5;
 
   private final Process process;
   private final DataOutputStream requests;
@@ -189,15 +190,18 @@ final class ServiceProcess {
     }
   }
 
-  /** The end of the pipe ends the process. */
+  /** The process is told to end before its pipe is closed, since closing waits for whoever is writing to it. */
   void close() {
     ended = true;
-    try {
-      process.getOutputStream().close();
-    } catch (IOException e) {
-      LOG.debug("the pipe of lancepart's planning service was closed already");
-    }
     process.destroy();
+    process.onExit().orTimeout(KILL_SECONDS, TimeUnit.SECONDS).exceptionally(late -> process.destroyForcibly());
+    run("lancepart-close", () -> {
+      try {
+        process.getOutputStream().close();
+      } catch (IOException e) {
+        LOG.debug("the pipe of lancepart's planning service was closed already");
+      }
+    });
   }
 
   /** A request that the process can't have read. */

@@ -7,7 +7,7 @@ JAR := src/lancepart/spark/jars/lancepart-spark.jar
 JAVA := jvm/build.py $(shell find jvm/src jvm/resources -type f)
 WORKERS ?= 2
 SPARK ?= 4.1
-ON_SPARK ?= tests/spark/test_read.py tests/spark/test_writes.py tests/spark/test_sql.py tests/spark/test_stream.py
+ON_SPARK ?= tests/spark/test_read.py tests/spark/test_writes.py tests/spark/test_sql.py tests/spark/test_stream.py tests/spark/test_service.py
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help

@@ -2,6 +2,7 @@ package io.lancepart.spark;
 
 import java.util.Map;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.SupportsCatalogOptions;
 import org.apache.spark.sql.connector.catalog.Table;
@@ -23,7 +24,7 @@ public final class LancepartSource implements SupportsCatalogOptions, DataSource
   @Override
   public Identifier extractIdentifier(CaseInsensitiveStringMap options) {
     var session = (org.apache.spark.sql.classic.SparkSession) SparkSession.active();
-    var catalog = session.sessionState().catalogManager().catalog(extractCatalog(options));
+    CatalogPlugin catalog = SparkInternals.catalog(session, extractCatalog(options));
     PathIdentifier id = PathIdentifier.of(options);
     return catalog instanceof PathCatalog paths ? paths.writing(id) : id;
   }

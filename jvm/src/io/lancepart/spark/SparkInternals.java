@@ -21,6 +21,7 @@ import org.apache.spark.api.python.PythonUtils$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -145,6 +146,17 @@ final class SparkInternals {
 
   static CustomMetric[] metrics(UserDefinedPythonDataSource source) {
     return source.createPythonMetrics();
+  }
+
+  /** A catalog of a session by its name. Its manager is a class in Spark 4.1 and an interface in 4.3: no call fits both. */
+  static CatalogPlugin catalog(SparkSession session, String name) {
+    try {
+      Object state = session.sessionState();
+      Object manager = state.getClass().getMethod("catalogManager").invoke(state);
+      return (CatalogPlugin) manager.getClass().getMethod("catalog", String.class).invoke(manager, name);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("Spark's catalog " + name + " can't be found", e);
+    }
   }
 
   /** The files that a Connect session has added, which its Python workers are given. */

@@ -12,7 +12,7 @@ from lancepart.layout.metadata import STRONG
 from lancepart.model.aliases import RowSource
 from lancepart.model.spec import PartitionField
 from lancepart.storage.row_files import files_at, is_path
-from lancepart.table import PartitionedTable, create_table, drop_table, exists, open_table
+from lancepart.table import PartitionedTable, create_table, discard_new_table, exists, open_table
 from lancepart.write.conform import reader
 from lancepart.write.streams import counted
 
@@ -30,7 +30,11 @@ def create_table_from(
     progress: Progress | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> PartitionedTable:
-    """Make a table with the columns of some data, or of a schema, and write the data to it; if that fails, no table."""
+    """Make a table with the columns of some data, or of a schema, and write the data to it.
+
+    If that fails, the table is removed again, unless others have committed to it meanwhile. A Hive-style table, whose
+    writes are not atomic, stays with what was written.
+    """
     stream = counted(reader(_typed(data, schema), schema), progress)
     table = create_table(
         root,
@@ -43,7 +47,7 @@ def create_table_from(
     try:
         table.append(stream)
     except BaseException:
-        drop_table(root, storage_options=storage_options)
+        discard_new_table(table)
         raise
     return table
 

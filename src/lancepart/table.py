@@ -37,6 +37,7 @@ from lancepart.layout.table_manifest import (
     past_version,
     pinned_version,
     travelling,
+    tree_of,
 )
 from lancepart.model.aliases import RowSource
 from lancepart.model.parameters import Parameters
@@ -158,6 +159,14 @@ def hold_open(table: PartitionedTable) -> PartitionedTable:
     version = table.version
     catalog_of(table._manifest).hold(version)
     return PartitionedTable(table._manifest, version=version)
+
+
+def discard_new_table(table: PartitionedTable) -> None:
+    """Remove a table that was just made, unless somebody has committed to it; one without snapshots stays."""
+    if tree_of(table._manifest) is None:
+        from lancepart.maintain.discard import discard_new
+
+        discard_new(catalog_of(table._manifest), table.metadata.salt or "")
 
 
 def is_same_snapshot(one: PartitionedTable, other: PartitionedTable) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import duckdb
 import polars as pl
@@ -245,3 +246,12 @@ def test_any_combination_of_filters_loses_no_row(table: lp.PartitionedTable, whe
     found = table.to_dataset().to_table(columns=["id"], filter=where)
 
     assert sorted(found["id"].to_pylist()) == sorted(PLAIN.filter(where)["id"].to_pylist())
+
+
+def test_a_list_without_values_negated_leaves_nulls_out_as_polars_does(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1, 2], "i": pa.array([None, 1], pa.int32())})
+    table = lp.create_table(tmp_path / "t", rows.schema, ["id"])
+    table.append(rows)
+
+    for where in (~pl.col("i").is_in([]), ~pl.col("i").is_in([None]), pl.col("i").is_in([])):
+        assert table.scan(where).to_list() == cast(pl.DataFrame, pl.from_arrow(rows)).filter(where).to_dicts()

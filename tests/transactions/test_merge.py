@@ -173,6 +173,12 @@ def test_a_merge_inside_a_transaction_and_with_an_idempotency_key(table: lp.Part
     assert (0, "a", 1) in rows(table)
 
 
+def test_a_condition_is_one_expression(table: lp.PartitionedTable) -> None:
+    with pytest.raises(InvalidInputError, match="not understood"):
+        table.merge(ROWS, on=["id"]).when_matched_delete("true THEN 0 WHEN false").execute()
+    assert table.count_rows() == len(ROWS)
+
+
 def test_a_merge_that_is_wrong_changes_nothing(table: lp.PartitionedTable, tmp_path: Path) -> None:
     before, version = rows(table), table.version
     good = [{"id": 1, "n": 1}]

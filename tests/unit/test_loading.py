@@ -219,3 +219,15 @@ def test_memory_does_not_grow_with_what_is_loaded(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         used.append(int(done.stdout.split()[-1]))
     assert used[1] < used[0] * 1.6, used
+
+
+def test_a_table_that_others_use_stays_when_the_data_that_made_it_fails(tmp_path: Path) -> None:
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield from ROWS.to_batches()
+        lp.load(tmp_path / "t", ROWS)
+        raise RuntimeError("the source broke")
+
+    with pytest.raises(RuntimeError, match="the source broke"):
+        lp.load(tmp_path / "t", broken(), partition_by=["k"])
+
+    assert lp.open_table(tmp_path / "t").count_rows() == ROWS.num_rows

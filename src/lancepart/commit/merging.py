@@ -153,7 +153,7 @@ def _evaluated(
     if not clauses or not rows.num_rows:
         return np.array([], dtype=np.int64), []
     session = _Session(source, target)
-    tests = " ".join(f"WHEN {clause.condition or 'true'} THEN {at}" for at, clause in enumerate(clauses))
+    tests = " ".join(f"WHEN ({clause.condition or 'true'}) THEN {at}" for at, clause in enumerate(clauses))
     choice = session.select([f"CASE {tests} ELSE -1 END AS {_CHOICE}"])
     chosen = choice.column(_CHOICE).to_numpy()
     made = []

@@ -107,7 +107,7 @@ class _Translator:
             items = pa.ipc.open_stream(raw).read_all().column(0).combine_chunks()
             flat = items.flatten() if pa.types.is_list(items.type) or pa.types.is_large_list(items.type) else items
             listed = ", ".join(quote_literal(item) for item in flat if item.is_valid)
-            return f"({first} IN ({listed}))" if listed else "false"
+            return f"({first} IN ({listed}))" if listed else f"({first} IS NULL AND NULL)"
         raise UntranslatableError(f"the function {name} of Polars has no SQL here: write the filter as SQL")
 
     def strictly(self, node: JsonObject, outer: _Translator) -> str:

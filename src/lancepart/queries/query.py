@@ -17,6 +17,7 @@ from lancepart.model.filtering import DEEP_FILTERS
 from lancepart.model.parse_tree import from_filters
 from lancepart.model.predicate import Predicate, any_of
 from lancepart.model.query_terms import bind_query
+from lancepart.queries.floats import guarded_columns, plan_text, register_guarded
 from lancepart.queries.sources import Source, TableSource
 from lancepart.read.memory import default_memory
 from lancepart.read.result import Result
@@ -55,18 +56,17 @@ class Query(Result):
         return self._planned[0]
 
     @cached_property
-    def _planned(self) -> tuple[pa.Schema, Mapping[Name, Predicate | None]]:
-        """The schema, and of each table what all its scans are filtered by."""
+    def _planned(self) -> tuple[pa.Schema, Mapping[Name, Predicate | None], str]:
+        """The schema, of each table that is read what all its scans are filtered by, and the plan as text."""
         context = self._context()
         for name, source in self.sources.items():
-            empty = pa.RecordBatch.from_pylist([], schema=source.schema)
-            context.register_record_batches(_quoted(name), [[empty]])
+            _register_empty(context, name, source)
         frame = self._frame(context)
         try:
             plan = frame.optimized_logical_plan()
         except Exception as error:
             raise self._invalid(error) from None
-        return frame.schema(), _filters(plan, self.sources)
+        return frame.schema(), _filters(plan, self.sources), plan_text(plan)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch, as DataFusion gives them."""
@@ -93,13 +93,22 @@ class Query(Result):
         return way.replace(" partitions", f" of {source.partitions} partitions", 1)
 
     def _ready(self) -> tuple[SessionContext, dict[Name, str]]:
-        """A context in which the tables that the query reads have their rows."""
-        context, filters = self._context(), self._planned[1]
-        ways = {name: source.register(context, _quoted(name), filters[name]) for name, source in self._read(filters)}
-        return context, ways
+        """A context in which the tables that the query reads have their rows.
 
-    def _read(self, filters: Mapping[Name, Predicate | None]) -> list[tuple[Name, Source]]:
-        return [(name, source) for name, source in self.sources.items() if name in filters]
+        The others are there without rows: the text still names a table whose filter can't hold for any row.
+        """
+        context, (_, filters, plan) = self._context(), self._planned
+        ways = {}
+        for name, source in self.sources.items():
+            if name not in filters:
+                _register_empty(context, name, source)
+                continue
+            guarded = guarded_columns(plan, source.schema) if source.takes_filters else ()
+            own = (*name[:-1], f"{name[-1]} unguarded") if guarded else name
+            ways[name] = source.register(context, _quoted(own), filters[name])
+            if guarded:
+                register_guarded(context, _quoted(name), _quoted(own), source.schema, guarded)
+        return context, ways
 
     def _context(self) -> SessionContext:
         settings = {**DEEP_FILTERS, "datafusion.sql_parser.dialect": "PostgreSQL"}
@@ -137,6 +146,10 @@ class Query(Result):
 
 def _quoted(name: Name) -> str:
     return ".".join('"' + part.replace('"', '""') + '"' for part in name)
+
+
+def _register_empty(context: SessionContext, name: Name, source: Source) -> None:
+    context.register_record_batches(_quoted(name), [[pa.RecordBatch.from_pylist([], schema=source.schema)]])
 
 
 def _filters(plan: LogicalPlan, sources: Mapping[Name, Source]) -> dict[Name, Predicate | None]:

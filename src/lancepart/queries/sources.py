@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -26,6 +27,10 @@ from lancepart.table import PartitionedTable, exists, open_table
 
 class Source(ABC):
     """A table of a query; ``schema`` is what the query is planned with."""
+
+    __slots__ = ()
+    takes_filters: ClassVar[bool] = True
+    """Whether DataFusion leaves filters to what reads the rows."""
 
     @property
     @abstractmethod
@@ -137,6 +142,7 @@ class LanceSource(Source):
 class ArrowSource(Source):
     """Rows in memory."""
 
+    takes_filters: ClassVar[bool] = False
     rows: pa.Table
 
     @property

@@ -243,3 +243,91 @@ def test_dates_without_zone_and_older_layouts_are_read(tmp_path: Path) -> None:
 
     assert found.to_list() == [{"id": 3}, {"id": 4}]
     assert "2 of 5 partitions" in found.explain()
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT id FROM events WHERE 1 = 0", []),
+        ("SELECT count(*) AS n FROM events WHERE false", [{"n": 0}]),
+        ("SELECT id FROM events WHERE country = 'US' AND country = 'FR'", []),
+        ("SELECT e.id FROM events e JOIN people p ON e.person = p.person WHERE false", []),
+        (
+            "SELECT name, id FROM people p LEFT JOIN (SELECT * FROM events WHERE 1=0) e ON id = 1 ORDER BY 1 LIMIT 1",
+            [{"name": "p0", "id": None}],
+        ),
+        ("SELECT id FROM events WHERE false UNION ALL SELECT person FROM people WHERE person = 2", [{"id": 2}]),
+        ("SELECT id FROM events WHERE id = 3 UNION ALL SELECT id FROM events WHERE 1 = 0", [{"id": 3}]),
+    ],
+)
+def test_a_filter_that_holds_for_no_row_gives_an_answer(
+    events: lp.PartitionedTable, people: lp.PartitionedTable, query: str, expected: list[dict[str, Any]]
+) -> None:
+    found = lp.sql(query, events=events, people=people)
+
+    assert found.to_list() == expected
+    assert found.explain()
+
+
+FLOATS = pa.table(
+    {
+        "id": [1, 2, 3, 4, 5],
+        "p": ["a", "a", "b", "b", "a"],
+        "f": [0.0, -0.0, float("nan"), 1.0, None],
+        "s": [{"f": 0.0}, {"f": -0.0}, {"f": float("nan")}, {"f": 1.0}, {"f": None}],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def floats(tmp_path_factory: Any) -> lp.PartitionedTable:
+    table = lp.create_table(tmp_path_factory.mktemp("sql") / "floats", FLOATS.schema, ["p"])
+    table.append(FLOATS)
+    return table
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("f > 1", [3]),
+        ("NOT (f < 1)", [3, 4]),
+        ("f = 0", [1]),
+        ("f < 0", [2]),
+        ("f >= 0", [1, 3, 4]),
+        ("f <> 0", [2, 3, 4]),
+        ("f IN (0, 1)", [1, 4]),
+        ("f > 0 AND id > 0 AND p = 'b'", [3, 4]),
+        ("(f = 0 OR id = 5) AND p = 'a'", [1, 5]),
+        ("s['f'] = 0", [1]),
+        ("s['f'] = s['f'] * -1 OR s['f'] > 1", [3]),
+        ("id * -0.0 = 0", []),
+        ("p <> 'x\nTableScan: y' AND f < 0", [2]),
+        ("id IN (SELECT u.id FROM t u WHERE u.f < 0)", [2]),
+        ("(SELECT count(*) FROM t u WHERE u.id = t.id AND u.f = 0) = 1", [1]),
+    ],
+)
+def test_floats_are_compared_alike_wherever_the_rows_come_from(
+    floats: lp.PartitionedTable, tmp_path: Path, where: str, expected: list[int]
+) -> None:
+    sources: dict[str, Any] = {
+        "rows": FLOATS,
+        "table": floats,
+        "scan": floats.scan("id > 0"),
+        "columns": floats.scan(columns=["id", "p", "f", "s"]),
+        "dataset": floats.to_dataset(),
+        "lance": lance.write_dataset(FLOATS, str(tmp_path / "floats.lance")),
+    }
+    text = f"SELECT id FROM t WHERE {where} ORDER BY id"
+    found = {name: [row["id"] for row in lp.sql(text, t=source).to_list()] for name, source in sources.items()}
+
+    assert found == dict.fromkeys(sources, expected)
+    if "SELECT" not in where:
+        assert [row["id"] for row in floats.scan(where, ["id"], order_by="id").to_list()] == expected
+
+
+def test_filters_beside_one_on_floats_are_still_pushed_down(events: lp.PartitionedTable) -> None:
+    found = lp.sql("SELECT id FROM e WHERE amount > 30 AND id < 30 AND country = 'US'", e=events)
+
+    assert sorted(row["id"] for row in found.to_list()) == [21, 24, 27]
+    assert "e: 4 of 12 partitions" in found.explain()
+    assert "FilterExec: amount@1 > 30, projection" in found.explain()

@@ -325,17 +325,18 @@ class PartitionedTable(Result):
         self, data: RowSource, on: Sequence[str], *, idempotency_key: str | None = None, distribution: str = AUTO
     ) -> CommitResult | None:
         """Replace the rows that have the same key, in the columns that the data names, and add the others."""
-        kept = rereadable(self._given(data))
+        kept = rereadable(self._given(data, same_columns=True))
         return self._perform(Upsert(data=kept, on=on, distribution=distribution), idempotency_key)
 
-    def _given(self, data: RowSource) -> RowSource:
+    def _given(self, data: RowSource, *, same_columns: bool = False) -> RowSource:
         """Paths as files, which are reached as the table is."""
-        return files_at(data, storage_options=self._manifest.root.storage_options) if is_path(data) else data
+        reachable = self._manifest.root.storage_options
+        return files_at(data, storage_options=reachable, same_columns=same_columns) if is_path(data) else data
 
     def merge(self, source: RowSource, on: Sequence[str]) -> Merge:
         """Match rows of a source by key; say what happens to them, and end with ``execute()``: one commit."""
         maintained(self._manifest, "merge", self._version)
-        return Merge(source=self._given(source), on=on, run=self._merge)
+        return Merge(source=self._given(source, same_columns=True), on=on, run=self._merge)
 
     def _merge(self, merge: Merge, key: str | None) -> CommitResult | None:
         kept = replace(merge, source=rereadable(merge.source))

@@ -77,6 +77,21 @@ def test_json_lines_are_read_in_the_types_that_arrow_finds(tmp_path: Path) -> No
     assert table.schema.field("id").type == pa.int64()
 
 
+def test_columns_of_later_files_are_loaded_or_refused_and_no_upsert_sets_them_to_null(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1], "k": ["a"]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"id": [2], "k": ["b"], "x": [0.5]}), tmp_path / "2.parquet")
+    table = lp.create_table(tmp_path / "t", SCHEMA, ["k"])
+    table.append(str(tmp_path / "*.parquet"))
+    assert [row["x"] for row in rows(table)] == [None, 0.5]
+
+    with pytest.raises(InvalidInputError, match=r"1\.parquet.*'x'"):
+        table.upsert(str(tmp_path / "*.parquet"), on=["id"])
+    pq.write_table(pa.table({"id": [3], "k": ["b"], "unknown": [1]}), tmp_path / "3.parquet")
+    with pytest.raises(TableSchemaValidationError, match="unknown"):
+        table.append(str(tmp_path / "*.parquet"))
+    assert table.count_rows() == 2
+
+
 def _generated() -> Iterator[pa.RecordBatch]:
     yield from ROWS.to_batches(max_chunksize=3)
 

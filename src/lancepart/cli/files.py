@@ -22,11 +22,12 @@ _TRACE = ". Detail: Python exception"
 _JSON = (".json", ".jsonl", ".ndjson")
 
 
-def found(shell: Shell, patterns: Sequence[str], format: str | None = None) -> RowFiles:
+def found(shell: Shell, patterns: Sequence[str], format: str | None = None, *, same_columns: bool = False) -> RowFiles:
     """The files that names and globs stand for, local or on the object store whose options are given."""
     if format is not None and format not in FORMATS:
         raise InvalidInputError(f"--format is {format!r}: use {', '.join(FORMATS)}")
-    return files_at(list(patterns), format=format and FORMATS[format], storage_options=shell.storage)
+    kind = format and FORMATS[format]
+    return files_at(list(patterns), format=kind, storage_options=shell.storage, same_columns=same_columns)
 
 
 @contextmanager

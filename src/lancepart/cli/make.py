@@ -106,7 +106,7 @@ def upsert(
     no_progress: NoProgress = False,
 ) -> Answer:
     """Replace the rows that have a key of the files', and add the others, in one commit."""
-    given = files.found(shell, file, format)
+    given = files.found(shell, file, format, same_columns=True)
     table = shell.table(root)
     uneven = files.uneven_rows(given)
     if uneven is not None:

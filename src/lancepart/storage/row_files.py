@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 import lance
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
 
 from lancepart.errors import InvalidInputError
 from lancepart.storage.root import Root
+from lancepart.storage.row_schema import FoundFile, dataset_of, extension
 from lancepart.storage.translate import storage_errors
 
 _FORMATS = {
@@ -32,7 +32,6 @@ _FORMATS = {
     ".feather": "ipc",
     ".lance": "lance",
 }
-_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 _MAGIC = re.compile(r"[*?\[]")
 _S3_OPTIONS = {
     "access_key": ("aws_access_key_id", "access_key_id"),
@@ -50,6 +49,7 @@ class RowFiles:
     paths: tuple[str, ...]
     format: str | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    same_columns: bool = False
 
     def reader(self, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
         """All rows; text is read as the types of a schema where its columns have these names."""
@@ -59,22 +59,16 @@ class RowFiles:
 
     def _dataset(self, schema: pa.Schema | None) -> ds.Dataset:
         first = self.paths[0]
-        found, system = _found(self.paths, self.storage_options)
-        kind = self.format or _format_of(found[0])
+        found = _found(self.paths, self.storage_options)
+        kind = self.format or _format_of(found[0].path)
         if kind == "lance":
             if len(found) > 1:
                 raise InvalidInputError(f"{len(found)} Lance tables match {first!r}: give one at a time")
             return lance.dataset(
-                first if len(self.paths) == 1 and not _MAGIC.search(first) else found[0],
+                first if len(self.paths) == 1 and not _MAGIC.search(first) else found[0].path,
                 storage_options=dict(self.storage_options) or None,
             )
-        folder = first if len(self.paths) == 1 and system is None and os.path.isdir(first) else None
-        options = {"partitioning": "hive", "partition_base_dir": folder} if folder is not None else {}
-        read = ds.dataset(found, format=_file_format(kind, found[0], schema), filesystem=system, **options)
-        if kind != "json" or schema is None:
-            return read
-        fields = [schema.field(each.name) if each.name in schema.names else each for each in read.schema]
-        return ds.dataset(found, schema=pa.schema(fields), format=kind, filesystem=system, **options)
+        return dataset_of(found, kind=kind, schema=schema, same_columns=self.same_columns)
 
 
 def is_path(data: object) -> bool:
@@ -84,31 +78,53 @@ def is_path(data: object) -> bool:
     return isinstance(data, list | tuple) and bool(data) and all(isinstance(each, str | os.PathLike) for each in data)
 
 
-def files_at(data: object, *, format: str | None = None, storage_options: Mapping[str, str] | None = None) -> RowFiles:
-    """The files that a path, a glob or a list of them names; whether they are there is seen when they are read."""
+def files_at(
+    data: object,
+    *,
+    format: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    same_columns: bool = False,
+) -> RowFiles:
+    """The files that a path, a glob or a list of them names; whether they are there is seen when they are read.
+
+    ``same_columns`` refuses files that lack a column of the others: for writes in which NULL would replace a value.
+    """
     items: Sequence[object] = list(data) if isinstance(data, list | tuple) else [data]
     paths = tuple(os.fspath(item) for item in items if isinstance(item, str | os.PathLike))
     if not paths or len(paths) != len(items):
         raise InvalidInputError(f"{data!r} is no path: give paths or globs of files")
     if format is not None and format not in set(_FORMATS.values()):
         raise InvalidInputError(f"format is {format!r}: use {', '.join(sorted(set(_FORMATS.values())))}")
-    return RowFiles(paths=paths, format=format, storage_options=dict(storage_options or {}))
+    options = dict(storage_options or {})
+    return RowFiles(paths=paths, format=format, storage_options=options, same_columns=same_columns)
 
 
-def _found(paths: Sequence[str], options: Mapping[str, str]) -> tuple[list[str], pa_fs.FileSystem | None]:
+def _found(paths: Sequence[str], options: Mapping[str, str]) -> list[FoundFile]:
     """The files that paths and globs name, in a stable order, and where they are."""
-    found: list[str] = []
-    system = None
+    found: list[FoundFile] = []
     for path in paths:
         if "://" in path and not path.startswith("file://"):
             system, inner = _remote(path, options)
-            own = _listed_remotely(system, inner)
+            own = _listed_remotely(system, inner.rstrip("/"))
         else:
-            own = _listed_locally(path.removeprefix("file://"))
+            system, inner = pa_fs.LocalFileSystem(), path.removeprefix("file://")
+            own = _listed_locally(inner)
         if not own:
             raise InvalidInputError(f"no file matches {path!r}")
-        found += own
-    return found, system
+        base = _base(inner, own)
+        found += [FoundFile(path=each, base=base, system=system) for each in own]
+    return found
+
+
+def _base(given: str, found: Sequence[str]) -> str:
+    """The directory beneath which folders are columns: the one given, or the fixed part of a glob."""
+    plain = given.rstrip("/")
+    if found == [plain]:
+        return os.path.dirname(plain)
+    start = _MAGIC.search(given)
+    if start is None or os.path.exists(given):
+        return plain
+    return given[: start.start()].rpartition("/")[0]
 
 
 def _listed_locally(path: str) -> list[str]:
@@ -129,7 +145,7 @@ def _inside(path: str) -> list[str]:
 
 def _is_data(path: str) -> bool:
     hidden = any(part.startswith(("_", ".")) for part in path.replace(os.sep, "/").split("/"))
-    return not hidden and _extension(path) in _FORMATS
+    return not hidden and extension(path) in _FORMATS
 
 
 def _remote(path: str, options: Mapping[str, str]) -> tuple[pa_fs.FileSystem, str]:
@@ -151,7 +167,7 @@ def _listed_remotely(system: pa_fs.FileSystem, path: str) -> list[str]:
     start = _MAGIC.search(path)
     if start is None:
         info = system.get_file_info(path)
-        if info.type == pa_fs.FileType.File or _extension(path) == ".lance":
+        if info.type == pa_fs.FileType.File or extension(path) == ".lance":
             return [path]
         inside = system.get_file_info(pa_fs.FileSelector(path, recursive=True, allow_not_found=True))
         return sorted(
@@ -164,15 +180,8 @@ def _listed_remotely(system: pa_fs.FileSystem, path: str) -> list[str]:
     )
 
 
-def _extension(path: str) -> str:
-    plain = path.rstrip("/").lower()
-    for suffix in _COMPRESSED:
-        plain = plain.removesuffix(suffix)
-    return os.path.splitext(plain)[1]
-
-
 def _format_of(path: str) -> str:
-    kind = _FORMATS.get(_extension(path))
+    kind = _FORMATS.get(extension(path))
     if kind is None and os.path.isdir(os.path.join(path, "_versions")):
         return "lance"
     if kind is None:
@@ -180,13 +189,3 @@ def _format_of(path: str) -> str:
             f"{path!r} has no ending that is known: {', '.join(_FORMATS)}; say what it is with format="
         )
     return kind
-
-
-def _file_format(kind: str, path: str, schema: pa.Schema | None) -> ds.FileFormat | str:
-    if kind != "csv":
-        return kind
-    types = None if schema is None else {each.name: each.type for each in schema if not pa.types.is_nested(each.type)}
-    return ds.CsvFileFormat(
-        parse_options=pa_csv.ParseOptions(delimiter="\t" if _extension(path) == ".tsv" else ","),
-        convert_options=pa_csv.ConvertOptions(column_types=types, strings_can_be_null=True),
-    )

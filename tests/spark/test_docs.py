@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.pages import DOCS, ON_SPARK, run_page
+from tests.support.pages import DOCS, ON_SPARK, README, run_page
 from tests.support.tiers import slow
 
 
@@ -15,3 +15,9 @@ from tests.support.tiers import slow
 def test_the_examples_of_a_page_run(name: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_page(DOCS / name)
+
+
+@pytest.mark.slow
+def test_the_examples_of_the_readme_run(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page(README)

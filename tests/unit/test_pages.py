@@ -60,6 +60,18 @@ def test_pages_for_contributors_name_files_that_exist(page: str) -> None:
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
+def test_the_readme_links_every_page_and_no_other() -> None:
+    linked = re.findall(r"\]\(((?!http)[^)#]+)", (ROOT / "README.md").read_text())
+    assert not [name for name in linked if not (ROOT / name).exists()]
+    assert {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md")} <= set(linked)
+
+
+def test_the_readme_installs_the_wheel_of_this_version() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    named = re.findall(r"lancepart-([\d.]+)-py3-none-any\.whl", (ROOT / "README.md").read_text())
+    assert set(named) == {version}
+
+
 def test_the_versions_that_ci_runs_are_those_that_the_package_allows() -> None:
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

@@ -1,4 +1,4 @@
-"""The examples of the page run, in order and in one folder."""
+"""The commands of the pages run, in order and in one folder."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[3] / "docs" / "cli.md"
+import pytest
+
+from tests.support.pages import DOCS, README
 
 
-def test_the_examples_of_the_page_run(run: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("page", "least"), [(DOCS / "cli.md", 26), (README, 6)], ids=["cli.md", "README.md"])
+def test_the_examples_of_the_page_run(page: Path, least: int, run: Any, tmp_path: Path) -> None:
     lines = [
         line
-        for block in re.findall(r"^```bash\n(.*?)^```", PAGE.read_text(), re.M | re.S)
+        for block in re.findall(r"^```bash\n(.*?)^```", page.read_text(), re.M | re.S)
         for line in block.splitlines()
     ]
-    assert len(lines) > 25
+    assert len(lines) >= least
     for line in lines:
-        words = shlex.split(line)
+        words = shlex.split(line, comments=True)
         if words[0] == "printf":
             (tmp_path / words[-1]).write_text(words[1].replace("\\n", "\n"))
         else:

@@ -209,6 +209,7 @@ def test_files_of_unknown_kinds_are_kept_and_reported(tmp_path: Path) -> None:
     uri = str(tmp_path / LEAF)
     lance.write_dataset(numbers(), uri)
     strange = ["data/notes.txt", "_fri/1/map.lance", "_mem_wal/7/x", "_indices/mine/a", "README", "data/a/b/c.blob"]
+    strange += ["_blobs/x.blob", "_row_ids/1.bin"]
     for path in strange:
         (tmp_path / LEAF / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / LEAF / path).write_bytes(b"?")
@@ -245,5 +246,23 @@ def test_a_table_that_cannot_be_read_is_left_as_it_is(tmp_path: Path) -> None:
     found, removed = swept(tmp_path, 1, 7)
 
     assert found.broken is not None
+    assert (found.garbage, removed.files) == ((), 0)
+    assert files(tmp_path) == before
+
+
+def test_a_table_whose_row_ids_are_outside_in_a_way_that_lance_does_not_read_is_left_as_it_is(tmp_path: Path) -> None:
+    """The format's ``external_row_ids`` (field 6) in the place of ``inline_row_ids`` (field 5): nobody writes them."""
+    uri = str(tmp_path / LEAF)
+    lance.write_dataset(numbers(100), uri, enable_stable_row_ids=True)
+    lance.fragment.write_fragments(numbers(), lance.dataset(uri))
+    (manifest,) = (tmp_path / LEAF / "_versions").glob("*.manifest")
+    inline = b"\x2a\x06\x0a\x04\x0a\x02\x10\x64"
+    assert manifest.read_bytes().count(inline) == 1
+    manifest.write_bytes(manifest.read_bytes().replace(inline, b"\x32" + inline[1:]))
+    before = files(tmp_path)
+
+    found, removed = swept(tmp_path, 1)
+
+    assert "row ids" in str(found.broken)
     assert (found.garbage, removed.files) == ((), 0)
     assert files(tmp_path) == before

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
+import pyarrow.json as pa_json
 
 from lancepart.errors import InvalidInputError
 
@@ -47,6 +48,8 @@ def dataset_of(
         physical = list(readers.map(_inspected, files, formats))
     if kind == "json":
         physical = [pa.schema([known.get(each.name, each) for each in own]) for own in physical]
+        for file, own in zip(files, physical, strict=True):
+            _refuse_late_fields(file, own)
     folders = [file.folders() for file in files]
     named = _folder_columns(folders, known)
     if same_columns:
@@ -90,6 +93,21 @@ def _inspected(file: FoundFile, format: ds.FileFormat) -> pa.Schema:
     except pa.ArrowInvalid as error:
         kind = format.default_extname
         raise InvalidInputError(f"{file.path!r} can't be read as {kind}: {error}: correct the file") from None
+
+
+def _refuse_late_fields(file: FoundFile, columns: pa.Schema) -> None:
+    """Refuse JSON with a field that only rows after the first block have: Arrow would leave it out silently."""
+    expected = pa_json.ParseOptions(explicit_schema=columns, unexpected_field_behavior="error")
+    try:
+        with file.system.open_input_stream(file.path) as stream:
+            for _ in pa_json.open_json(stream, parse_options=expected):
+                pass
+    except pa.ArrowInvalid as error:
+        if "unexpected field" in str(error):
+            raise InvalidInputError(
+                f"{file.path!r} has a field that none of its first rows has: put a row with all fields, null where "
+                "there is no value, at its beginning, or convert the file to Parquet"
+            ) from None
 
 
 def _unified(files: Sequence[FoundFile], schemas: Sequence[pa.Schema]) -> pa.Schema:

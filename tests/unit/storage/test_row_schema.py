@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+import lancepart as lp
 from lancepart.errors import InvalidInputError
 from lancepart.storage.row_files import files_at
 from tests.support.catalogs import rows
@@ -106,3 +107,13 @@ def test_a_folder_wins_over_a_column_of_its_type_and_is_refused_for_another(tmp_
     _write(tmp_path / "k=7" / "rows.parquet", k=["9"])
     with pytest.raises(InvalidInputError, match="'k' is string"):
         files_at(tmp_path).reader()
+
+
+def test_a_field_that_comes_late_in_json_is_refused_and_not_lost(tmp_path: Path) -> None:
+    first = b'{"id": 1, "text": "' + b"x" * 1000 + b'"}\n'
+    (tmp_path / "a.jsonl").write_bytes(first * 1500 + b'{"id": 2, "text": "y", "late": 5}\n')
+    table = lp.create_table(tmp_path / "t", pa.schema([("id", pa.int64()), ("text", pa.string())]), ["id"])
+
+    with pytest.raises(InvalidInputError, match=r"a\.jsonl' has a field that none of its first rows has"):
+        table.append(str(tmp_path / "a.jsonl"))
+    assert table.count_rows() == 0

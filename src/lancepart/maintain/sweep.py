@@ -137,7 +137,7 @@ def _live(task: Looking, files: Sequence[LeafFile]) -> set[str]:
         key
         for prefix, versions in wanted.items()
         for version in versions
-        for key in leaf_files.needed(task.root, f"{task.top}/{prefix}".rstrip("/"), version)
+        for key in leaf_files.needed(task.root, f"{task.top}/{prefix}".rstrip("/"), version, complete=True)
     }
 
 
@@ -170,7 +170,7 @@ def remove(task: Removing) -> Removed:
             key
             for member in task.newer
             for version in (*member.versions, None)
-            for key in leaf_files.needed(task.root, member.location, version)
+            for key in leaf_files.needed(task.root, member.location, version, complete=True)
         }
     except (LanceNamespaceError, OSError, ValueError) as error:
         return Removed(broken=str(error))

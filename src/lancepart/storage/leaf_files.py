@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lancepart.errors import LanceNamespaceError
+from lancepart.errors import LanceNamespaceError, UnsupportedOperationError
 from lancepart.storage.files import Files
 from lancepart.storage.leaf_data import open_leaf
 from lancepart.storage.root import Root
@@ -22,6 +22,7 @@ _MEMBER = re.compile(
 )
 _TOP = (1 << 64) - 1
 _DETACHED = 1 << 63
+_MANAGED = b"lance.blob.managed"
 
 
 class Kind(StrEnum):
@@ -111,13 +112,16 @@ def manifest_key(version: int) -> str:
     return f"_versions/{version}"
 
 
-def needed(root: Root, location: str, version: int | None) -> set[str]:
+def needed(root: Root, location: str, version: int | None, *, complete: bool = False) -> set[str]:
     """The keys of all files that a version of a table needs, in its own directory or in that of another branch.
 
     Names of files are random, so that one key never identifies two files of a table and its branches. Whatever a
-    fragment's metadata calls a path counts: what a newer Lance puts there is kept too.
+    fragment's metadata calls a path counts: what a newer Lance puts there is kept too. ``complete`` refuses a version
+    whose rows may name more files than its metadata does.
     """
     handle = open_leaf(root, location, version)
+    if complete and _MANAGED in (handle.schema.metadata or {}):
+        raise UnsupportedOperationError("it has managed blobs: which files these need is known from its rows alone")
     with storage_errors(f"look at the files of the leaf at {location!r}", root):
         keys = {manifest_key(int(handle.version))}
         for fragment in handle.get_fragments():

@@ -80,6 +80,27 @@ def test_blobs_beside_their_data_file_stay_with_it_and_go_with_it(tmp_path: Path
     assert len([path for path in left if path.startswith("data/") and path.endswith(".lance")]) == 2
 
 
+def test_a_table_with_managed_blobs_is_left_as_it_is(tmp_path: Path) -> None:
+    """A compaction leaves the values of such blobs where they are, beside data files that nothing needs any more."""
+    uri = str(tmp_path / LEAF)
+    for mode in ("create", "append"):
+        lance.write_dataset(blobs("extension"), uri, mode=mode, data_storage_version="2.2")
+    lance.dataset(uri).update_schema_metadata({"lance.blob.managed": "true"})
+    lance.dataset(uri).optimize.compact_files()
+    latest = int(lance.dataset(uri).version)
+    rows, before = read(uri), files(tmp_path)
+    (fragment,) = lance.dataset(uri).get_fragments()
+    key = Path(fragment.metadata.files[0].path).stem
+    assert not [path for path in before if path.startswith(f"data/{key}/")]
+
+    found, removed = swept(tmp_path, latest, cutoff=soon() + 2 * sweep.BLOBS_FIRST)
+
+    assert "managed blobs" in str(found.broken)
+    assert (found.garbage, removed.files) == ((), 0)
+    assert files(tmp_path) == before
+    assert read(uri) == rows
+
+
 def test_blobs_whose_data_file_is_in_the_making_are_kept_for_longer(tmp_path: Path) -> None:
     uri = str(tmp_path / LEAF)
     lance.write_dataset(blobs("marked"), uri, data_storage_version="2.2")

@@ -150,7 +150,11 @@ final class ServiceProcess {
     } catch (EOFException e) {
       LOG.debug("lancepart's planning service has ended");
     } catch (IOException | RuntimeException e) {
-      LOG.warn("lancepart's planning service can't be understood: {}", e.getMessage());
+      if (ended) {
+        LOG.debug("lancepart's planning service was closed");
+      } else {
+        LOG.warn("lancepart's planning service can't be understood: {}", e.getMessage());
+      }
     } finally {
       ended = true;
       hello.completeExceptionally(new EndedException());

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from datafusion import SessionContext
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -154,6 +155,7 @@ def _filters(draw: Any, on: list[str], how: str, left: Any) -> str | None:
     return " AND ".join(f"({test})" for test in chosen) or None
 
 
+@pytest.mark.slow
 @given(data=st.data(), sides=pairs_of_tables())
 @settings(max_examples=60)
 def test_a_join_is_that_of_all_rows(data: Any, sides: Any) -> None:

@@ -65,6 +65,7 @@ def assert_union_is_scan(draw: Any, table: Any, rows: Any) -> None:
         assert multiset(table.to_lance()._take_rows(ids.to_pylist())) == multiset(rows)
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
 def test_a_union_holds_what_the_scan_finds(data: Any) -> None:

@@ -81,7 +81,10 @@ TESTS = {
 }
 
 
-@pytest.fixture(params=SPECS, ids=SPECS.keys())
+QUICK = ("hour", "hashes")
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in SPECS])
 def table(request: Any, tmp_path: Path) -> Any:
     made = lp.create_table(tmp_path / "t", SCHEMA, SPECS[request.param])
     made.append(rows())

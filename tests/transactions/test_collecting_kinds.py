@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -124,6 +125,10 @@ def test_files_that_only_a_fragments_metadata_names_stay_and_others_go(
     assert with_row_ids(uri, version) == before
     assert content(opened(local)) == rows
     assert sum(report.removed_files for report in collected(local)) == 0
+
+    opened(local).delete("id >= 100")
+    assert opened(local).maintenance.compact(progress=False).changed == 1
+    assert content(opened(local)) == Counter({row: times for row, times in rows.items() if row[0] < 100})
 
 
 def test_a_leaf_with_overlays_is_kept_whole_where_lance_does_not_open_it(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -13,7 +14,7 @@ import pyarrow as pa
 from lance.bitmap import Bitmap
 from lance.dataset import Index
 from lance.fragment import FragmentMetadata, LanceFragment, write_fragments
-from lance.optimize import Compaction, CompactionOptions
+from lance.optimize import Compaction, CompactionOptions, RewriteResult
 from lance.schema import LanceSchema
 
 from lancepart.errors import InternalError, InvalidInputError
@@ -382,8 +383,14 @@ def compact(root: Root, location: str, *, base: int, target_rows: int, rebuilt: 
         if not plan.num_tasks():
             return None
         done = [task.execute(handle) for task in plan.tasks]
-    groups = [lance.LanceOperation.RewriteGroup(item.original_fragments, item.new_fragments) for item in done]  # type: ignore[attr-defined]
+    groups = [lance.LanceOperation.RewriteGroup(_originals(handle, item), item.new_fragments) for item in done]
     return _commit(root, location, lance.LanceOperation.Rewrite(groups, []), base)
+
+
+def _originals(handle: lance.LanceDataset, done: RewriteResult) -> list[FragmentMetadata]:
+    """The fragments that were put together; pylance's ``original_fragments`` can't read those with overlays."""
+    numbers = [each["id"] for each in json.loads(done.json())["original_fragments"]]  # type: ignore[attr-defined]
+    return [item.metadata for item in fragments_of(handle, numbers)]
 
 
 def build_index(

@@ -7,11 +7,11 @@ JAR := src/lancepart/spark/jars/lancepart-spark.jar
 JAVA := jvm/build.py $(shell find jvm/src jvm/resources -type f)
 WORKERS ?= 2
 SPARK ?= 4.1
-ON_SPARK ?= tests/spark/test_read.py tests/spark/test_writes.py tests/spark/test_sql.py tests/spark/test_stream.py tests/spark/test_service.py
+ON_SPARK ?= $(addprefix tests/spark/test_,read.py joins.py writes.py sql.py sql_rows.py keys.py procedures.py sql_writes.py stream.py service.py)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-rest test-all test-spark coverage check bench torture clean
+.PHONY: help setup demo docs test test-rest test-all test-spark coverage check bench torture clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -29,14 +29,18 @@ $(JAR): $(JAVA) | $(STAMP)
 
 setup: $(STAMP) $(JAR)  ## Make .venv with the package installed editable
 
-demo: setup  ## Show the main job, end to end, in a temporary folder
-	@$(BIN)/python examples/demo.py
+demo: setup  ## The main job on Spark, end to end, beside Parquet; writes demo-report.html
+	@$(BIN)/python -m examples.demo
 
-check: setup  ## Format, lint, types, direction of imports
+check: setup  ## Format, lint, types, direction of imports, documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	@$(MAKE) --no-print-directory docs
+
+docs: setup  ## The documentation as a site in build/site; warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 test: check  ## The checks and the quick tests: every capability at least once
 	$(PYTEST) -n $(WORKERS) --ignore tests/spark -m "quick or not slow"
@@ -58,9 +62,12 @@ coverage: setup  ## Which lines the quick tests execute, Spark's aside; the wors
 torture: setup  ## Every test, with the long races and kills
 	LANCEPART_TORTURE=1 $(BIN)/python -m pytest -v
 
-bench: setup  ## Benchmarks beside peers, in one run
+OUT ?= $(if $(QUICK),build/benchmarks.md,docs/benchmarks.md)
+
+bench: setup  ## Every suite beside its peers, written to docs/benchmarks.md; QUICK=1 takes five minutes and writes to build/, LARGE=1 hours
 	$(BIN)/python -m pip install --quiet -r requirements-bench.txt
-	$(BIN)/python -m benchmarks
+	@mkdir -p build
+	$(if $(LARGE),LANCEPART_BENCH_LARGE=1) $(BIN)/python -m benchmarks $(if $(QUICK),--quick) --out $(OUT)
 
 clean:  ## Remove what the other targets made
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache

@@ -1,12 +1,12 @@
-"""Reads and writes in one process beside deltalake, and pyarrow and DuckDB on Hive-partitioned Parquet."""
+"""Reads and writes in one process beside deltalake, PyIceberg, and pyarrow and DuckDB on Hive-partitioned Parquet."""
 
 from __future__ import annotations
 
-import os
+import importlib.util
 import shutil
 import tempfile
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 import lancepart as lp
-from benchmarks.report import Report
+from benchmarks.report import Report, measure, sized
 
-ROWS = int(os.environ.get("LANCEPART_ROWS", "2000000"))
+ROWS = sized(2_000_000, 300_000, "LANCEPART_ROWS")
 PARTITIONS = 64
-_RUNS = 3
+RUNS = sized(7, 3)
 
 
 def rows(count: int = ROWS) -> pa.Table:
@@ -90,6 +90,31 @@ class Delta:
         self.kind(self.folder).delete("n = 5")
 
 
+class Iceberg:
+    """A table of PyIceberg, whose catalog is a file of SQLite."""
+
+    def __init__(self, folder: Path, data: pa.Table) -> None:
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        folder.mkdir()
+        catalog = SqlCatalog("bench", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}")
+        catalog.create_namespace("bench")
+        self.table = catalog.create_table("bench.rows", schema=data.schema)
+        with self.table.update_spec() as spec:
+            spec.add_identity("part")
+        self.table.append(data)
+
+    def read(self, columns: list[str] | None = None, where: str | None = None) -> int:
+        fields = tuple(columns or ["*"])
+        return int(self.table.scan(where or "true", selected_fields=fields).to_arrow().num_rows)
+
+    def count(self, where: str) -> int:
+        return int(self.table.scan(where).count())
+
+    def delete(self) -> None:
+        self.table.delete("n = 5")
+
+
 class Parquet:
     """Hive-partitioned Parquet, read by pyarrow."""
 
@@ -135,15 +160,6 @@ def _expression(where: str | None) -> pc.Expression | None:
     return None if where is None else _EXPRESSIONS[where]
 
 
-def _timed(action: Callable[[], object], runs: int = _RUNS) -> float:
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return min(times) * 1_000
-
-
 READS: dict[str, Callable[[Any], object]] = {
     "one column": lambda table: table.read(["x"]),
     "all columns": lambda table: table.read(),
@@ -154,41 +170,62 @@ READS: dict[str, Callable[[Any], object]] = {
 }
 
 
+NAMES = {
+    "pyarrow": "pyarrow, Parquet", "duckdb": "DuckDB, Parquet", "deltalake": "deltalake", "pyiceberg": "PyIceberg",
+}  # fmt: skip
+
+
+def optional(report: Report) -> dict[str, Callable[[Path, pa.Table], Any]]:
+    """The peers that requirements-bench.txt installs, where they are there."""
+    found: dict[str, Callable[[Path, pa.Table], Any]] = {}
+    for name, kind in (("deltalake", Delta), ("pyiceberg", Iceberg)):
+        if importlib.util.find_spec(name) is None:
+            report.note(f"{name} is not installed: left out")
+        else:
+            found[name] = kind
+    return found
+
+
 def run(report: Report) -> None:
-    """Every figure beside the best of the peers that can do it."""
+    """Every figure beside each peer that can do it."""
     data = rows()
     folder = Path(tempfile.mkdtemp())
     try:
-        kinds: dict[str, Callable[[Path, pa.Table], Any]] = {"ours": Ours, "pyarrow": Parquet}
-        try:
-            import deltalake
-
-            kinds["deltalake"] = Delta
-            report.note(f"deltalake {deltalake.__version__}, {ROWS:,} rows in {PARTITIONS} partitions, milliseconds")
-        except ImportError:
-            report.note("deltalake is not installed: left out")
+        report.note(f"{ROWS:,} rows in {PARTITIONS} partitions")
+        kinds: dict[str, Callable[[Path, pa.Table], Any]] = {"ours": Ours, "pyarrow": Parquet, **optional(report)}
         made: dict[str, Any] = {}
-        times: dict[str, float] = {}
-        for name, kind in kinds.items():
-            times[name] = _timed(lambda name=name, kind=kind: made.update({name: kind(folder / name, data)}), 1)
-        _beside(report, "ingest", times)
+
+        def ingest(name: str, kind: Callable[[Path, pa.Table], Any]) -> None:
+            shutil.rmtree(folder / name, ignore_errors=True)
+            made[name] = kind(folder / name, data)
+
+        _beside(report, "ingest", {name: partial(ingest, name, kind) for name, kind in kinds.items()}, runs=3)
         made["duckdb"] = Duck(folder / "pyarrow")
         for what, action in READS.items():
-            _beside(report, what, {name: _timed(lambda t=table, a=action: a(t)) for name, table in made.items()})
+            _beside(report, what, {name: partial(action, table) for name, table in made.items()}, runs=RUNS)
+        made["ours"].table.maintenance.create_index("id", "BTREE", scope="table")
+        found = {name: partial(READS["point look-up"], table) for name, table in made.items()}
+        _beside(report, "point look-up by our index", found, runs=RUNS)
         changed = data.slice(0, max(1, ROWS // 100)).set_column(3, "n", pa.array([1] * max(1, ROWS // 100)))
         writers = {name: table for name, table in made.items() if hasattr(table, "update")}
-        _beside(report, "update", {name: _timed(table.update, 1) for name, table in writers.items()})
-        upserts = {name: _timed(lambda t=table: t.upsert(changed), 1) for name, table in writers.items()}
-        _beside(report, "upsert of 1 %", upserts)
-        _beside(report, "delete", {name: _timed(table.delete, 1) for name, table in writers.items()})
+        _beside(report, "update of one partition", {name: table.update for name, table in writers.items()}, runs=3)
+        upserts = {name: partial(table.upsert, changed) for name, table in writers.items()}
+        _beside(report, "upsert of 1 % of the rows", upserts, runs=3)
+        deletes = {name: table.delete for name, table in made.items() if hasattr(table, "delete")}
+        _beside(report, "delete by a filter", deletes, runs=1, warm=0)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _beside(report: Report, what: str, times: dict[str, float]) -> None:
-    peers = {name: value for name, value in times.items() if name != "ours"}
-    if not peers:
-        report.note(f"{what}: {times['ours']:.1f}, no peer")
-        return
-    best = min(peers, key=lambda name: peers[name])
-    report.add(f"{what}, beside {best}", times["ours"], peers[best])
+HEADLINES = {("ingest", "deltalake"), ("one partition", "pyarrow"), ("upsert of 1 % of the rows", "deltalake")}
+
+
+def _beside(report: Report, what: str, actions: dict[str, Callable[[], object]], *, runs: int, warm: int = 1) -> None:
+    """Ours and all peers in turn."""
+    found = {name: each.scaled(1_000) for name, each in measure(actions, runs=runs, warm=warm).items()}
+    if len(found) == 1:
+        report.note(f"{what}: {found['ours'].median:.1f} ms, no peer")
+    for peer, theirs in found.items():
+        if peer != "ours":
+            headline = (what, peer) in HEADLINES
+            report.add(what, found["ours"], theirs, peer=NAMES[peer], unit="ms", headline=headline)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyiceberg_core import transform
 
-from benchmarks.report import Report
+from benchmarks.report import Report, sized
 from lancepart.model.hashing import bucket
 
-RUNS = 5
+RUNS = sized(9, 3)
 
 
 def columns() -> dict[str, Any]:
@@ -24,17 +23,7 @@ def columns() -> dict[str, Any]:
     }
 
 
-def best_seconds(call: Callable[[], Any]) -> float:
-    seconds = []
-    for _ in range(RUNS):
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
-
-
 def run(report: Report) -> None:
     for name, column in columns().items():
-        ours = best_seconds(lambda column=column: bucket(column, 16))
-        theirs = best_seconds(lambda column=column: transform.bucket(column, 16))
-        report.add(f"bucket of {name}, best ms (pyiceberg-core)", ours * 1000, theirs * 1000)
+        peers = {"pyiceberg-core": partial(transform.bucket, column, 16)}
+        report.compare(f"bucket of {name}", partial(bucket, column, 16), peers, runs=RUNS)

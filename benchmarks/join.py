@@ -1,13 +1,11 @@
-"""A storage-partitioned join of 8 M orders with 800 k customers, 16 buckets with 8, beside DataFusion over Parquet.
+"""A storage-partitioned join of orders with customers, 16 buckets with 8, beside DataFusion over Parquet.
 
 The peer shuffles as it sees fit on all cores; both hand over every joined row, batch by batch.
 """
 
 from __future__ import annotations
 
-import statistics
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,10 +15,12 @@ import pyarrow.parquet as pq
 from datafusion import SessionContext
 
 import lancepart as lp
-from benchmarks.report import Report
+from benchmarks.report import Report, sized
 
-ORDERS, CUSTOMERS = 8_000_000, 800_000
-RUNS = 5
+ORDERS = sized(4_000_000, 1_000_000, "LANCEPART_BENCH_ORDERS", large=20_000_000)
+CUSTOMERS = ORDERS // 10
+RUNS = sized(5, 3)
+PEER = "DataFusion, Parquet"
 COLUMNS = ["order_id", "customer_id", "amount", "name"]
 SQL = "SELECT order_id, customer_id, amount, name FROM orders JOIN customers ON customer_id = id"
 
@@ -29,16 +29,16 @@ def run(report: Report) -> None:
     with tempfile.TemporaryDirectory() as folder:
         orders, customers = _make(folder)
         join = orders.join(customers, on=[("customer_id", "id")], columns=COLUMNS)
-        ours, theirs = _medians(join.to_batches, lambda: _parquet(folder, SQL))
-        report.add("join of 8 M with 800 k rows, median ms (DataFusion, Parquet)", ours, theirs)
+        size = f"join of {ORDERS:,} with {CUSTOMERS:,} rows"
+        _compare(report, size, join.to_batches, lambda: _parquet(folder, SQL))
         some = "customer_id < 1000"
         few = orders.join(customers, on=[("customer_id", "id")], columns=COLUMNS, where=some)
-        ours, theirs = _medians(few.to_batches, lambda: _parquet(folder, f"{SQL} WHERE {some}"))
-        report.add("the same, 1000 customers of 800 k, median ms", ours, theirs)
+        _compare(
+            report, "the same, of 1,000 customers", few.to_batches, lambda: _parquet(folder, f"{SQL} WHERE {some}")
+        )
         semi = orders.join(customers, on=[("customer_id", "id")], how="semi", columns=["order_id"])
         text = "SELECT order_id FROM orders LEFT SEMI JOIN customers ON customer_id = id"
-        ours, theirs = _medians(semi.to_batches, lambda: _parquet(folder, text))
-        report.add("semi join of the same, median ms", ours, theirs)
+        _compare(report, "semi join of the same", semi.to_batches, lambda: _parquet(folder, text))
         report.note(f"groups: {len(join.plan().groups)}")
 
 
@@ -68,14 +68,15 @@ def _parquet(folder: str, sql: str) -> Iterator[Any]:
         yield batch.to_pyarrow()
 
 
-def _medians(ours: Callable[[], Iterator[Any]], theirs: Callable[[], Iterator[Any]]) -> tuple[float, float]:
-    """Both in turn, so that whatever else the machine does hits both; they must agree on the number of rows."""
-    spent: tuple[list[float], list[float]] = ([], [])
-    for _ in range(RUNS):
-        counts = []
-        for call, times in zip((ours, theirs), spent, strict=True):
-            start = time.perf_counter()
-            counts.append(sum(batch.num_rows for batch in call()))
-            times.append((time.perf_counter() - start) * 1000)
-        assert counts[0] == counts[1], counts
-    return statistics.median(spent[0]), statistics.median(spent[1])
+def _compare(
+    report: Report, name: str, ours: Callable[[], Iterator[Any]], theirs: Callable[[], Iterator[Any]], **more: bool
+) -> None:
+    """Both in turn; they must agree on the number of rows."""
+    counts: dict[str, int] = {}
+
+    def drained(who: str, batches: Callable[[], Iterator[Any]]) -> None:
+        counts[who] = sum(batch.num_rows for batch in batches())
+
+    peers = {PEER: lambda: drained("theirs", theirs)}
+    report.compare(name, lambda: drained("ours", ours), peers, runs=RUNS, **more)
+    assert counts["ours"] == counts["theirs"], counts

@@ -7,7 +7,6 @@ deltalake's as add actions in one commit and a checkpoint of it, PyIceberg's as 
 
 from __future__ import annotations
 
-import statistics
 import tempfile
 import time
 from collections.abc import Callable
@@ -27,15 +26,15 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType
 
 import lancepart as lp
-from benchmarks.report import Report
+from benchmarks.report import LARGE, QUICK, Report, Timing, cpu_seconds, sized, timing
 from lancepart.model.ids import leaf_location, partition_name
 from lancepart.storage import manifest_maintenance
 from lancepart.storage.manifest import NAME, Manifest
 from lancepart.storage.manifest_rows import NAMESPACE, TABLE, TABLE_VERSION
 from lancepart.storage.root import Root
 
-SIZES = (1_000, 10_000, 100_000)
-MOST = 1_000_000
+SIZES = (1_000,) if QUICK else (1_000, 10_000, 100_000) if LARGE else (1_000, 30_000)
+MOST = sized(300_000, 20_000, "LANCEPART_BENCH_PARTITIONS", large=1_000_000)
 RUNS = 15
 MOST_SECONDS = 10
 ROWS, BYTES = 10, 1_000
@@ -50,18 +49,21 @@ def run(report: Report) -> None:
                 fill(root, size)
                 figures[name] = _measure(lambda city, root=root, prune=prune: prune(root, city), size)
         for peer in ("deltalake", "pyiceberg"):
-            for at, kind in enumerate(("min", "median")):
-                label = f"{size:>7} partitions, open and prune to one, {kind} ms ({peer})"
-                report.add(label, figures["lancepart"][at], figures[peer][at])
+            label = f"open a table and find one of {size:,} partitions"
+            last = size == SIZES[-1]
+            report.add(label, figures["lancepart"], figures[peer], peer=peer, unit="ms", headline=last)
     with tempfile.TemporaryDirectory() as root:
         _fill_lancepart(root, MOST)
-        best, middle = _measure(lambda city: _prune_lancepart(root, city), MOST)
-    report.note(f"{MOST:>7} partitions, lancepart alone: min {best:.1f} ms, median {middle:.1f} ms (to reach: 50)")
+        found = _measure(lambda city: _prune_lancepart(root, city), MOST)
+    report.note(
+        f"lancepart alone, {MOST:,} partitions: {min(found.values):.1f} ms at best, {found.median:.1f} ms median"
+    )
 
 
-def _measure(prune: Callable[[str], int], size: int) -> tuple[float, float]:
-    """The least and the median time in ms; what takes seconds is run less often."""
+def _measure(prune: Callable[[str], int], size: int) -> Timing:
+    """Milliseconds of each run; what takes seconds is run less often."""
     prune(_city(0))
+    used = cpu_seconds()
     spent: list[float] = []
     for turn in range(RUNS):
         if len(spent) >= 3 and sum(spent) > MOST_SECONDS * 1000:
@@ -71,7 +73,7 @@ def _measure(prune: Callable[[str], int], size: int) -> tuple[float, float]:
         found = prune(wanted)
         spent.append((time.perf_counter() - start) * 1000)
         assert found == 1
-    return min(spent), statistics.median(spent)
+    return timing(spent, (cpu_seconds() - used) / len(spent))
 
 
 def _city(number: int) -> str:

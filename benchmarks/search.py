@@ -6,6 +6,7 @@ Calls of all three take turns, so that whatever else the machine does hits them 
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import resource
 import tempfile
@@ -21,14 +22,16 @@ import numpy as np
 import pyarrow as pa
 
 import lancepart as lp
-from benchmarks.report import Report
+from benchmarks.report import Report, cpu_seconds, sized, timing
 
 LARGE = bool(os.environ.get("LANCEPART_BENCH_LARGE"))
-ROWS = int(os.environ.get("LANCEPART_BENCH_ROWS") or (1_000_000 if LARGE else 200_000))
+ROWS = sized(1_000_000 if LARGE else 200_000, 40_000, "LANCEPART_BENCH_ROWS")
 SIZE = 128 if LARGE else 64
 TENANTS, CLUSTERS, WORDS = 100, 400, 5_000
-K, QUERIES, LEAVES = 10, 60, 1_000
+K, QUERIES, LEAVES = 10, sized(60, 20), sized(1_000, 200)
 COLUMNS = ["id", "tenant"]
+_FEW = 3
+HEADLINES = ("one middle tenant, ANN",)
 
 Call = Callable[[int], pa.Table]
 
@@ -50,10 +53,12 @@ class Case:
         """The ids of the nearest rows of each query, of one tenant or of all."""
         own = np.arange(len(self.vectors)) if tenant is None else np.flatnonzero(self.tenants == tenant)
         held = self.vectors[own]
+        near = (held**2).sum(axis=1)[:, None] - 2 * held @ self.queries.T
         found = []
-        for query in self.queries:
-            away = ((held - query) ** 2).sum(axis=1)
-            found.append(set(own[np.argpartition(away, min(K, len(own)) - 1)[:K]].tolist()))
+        for at, query in enumerate(self.queries):
+            some = np.argpartition(near[:, at], min(10 * K, len(own)) - 1)[: 10 * K]
+            away = ((held[some].astype(np.float64) - query) ** 2).sum(axis=1)
+            found.append(set(own[some[np.argsort(away)[:K]]].tolist()))
         return found
 
     def sized(self, at: float) -> int:
@@ -63,7 +68,7 @@ class Case:
 
 
 def run(report: Report) -> None:
-    """All figures: p50 and p99 of each in ms, the recall, and the memory that the process came to hold."""
+    """All figures, the recall, and the memory that the process came to hold."""
     os.environ.setdefault("LANCE_LOG", "error")
     with tempfile.TemporaryDirectory() as folder:
         case = _case(folder)
@@ -80,10 +85,12 @@ def run(report: Report) -> None:
         _vectors(report, case, "all tenants, exact", None, exact=True)
         _texts(report, case, "text, one tenant", large)
         _texts(report, case, "text, all tenants", None)
+        _memory(report, case, folder, large)
         _fresh(report, case, middle)
     with tempfile.TemporaryDirectory() as folder:
         _many_leaves(report, folder)
-    report.note(f"memory of the process at its peak: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    report.note(f"memory of the process, with all three, at its peak: {peak} MiB")
 
 
 def _case(folder: str) -> Case:
@@ -131,7 +138,7 @@ def _indexed(report: Report, case: Case) -> None:
         started = time.perf_counter()
         build(case)
         times.append(time.perf_counter() - started)
-    report.add("indices built, s", *times)
+    report.add("build vector and text indices", *times, peer="LanceDB", unit="s")
     case.plain.checkout_version(case.plain.latest_version)
 
 
@@ -161,8 +168,8 @@ def _vectors(report: Report, case: Case, name: str, tenant: int | None, *, exact
         asked = {"column": "v", "q": case.queries[at], "k": K, "use_index": not exact}
         return _plain(case).to_table(columns=[*COLUMNS, "_distance"], nearest=asked, filter=where, prefilter=True)
 
-    truth = case.truth(tenant)
-    _compare(report, name, {"lancepart": ours, "LanceDB": peer, "pylance": plain}, truth)
+    truth, warm = case.truth(tenant), _FEW if exact else QUERIES
+    _compare(report, name, {"lancepart": ours, "LanceDB": peer, "pylance": plain}, truth, warm=warm)
 
 
 def _plain(case: Case) -> Any:
@@ -216,6 +223,42 @@ def _fresh(report: Report, case: Case, tenant: int) -> None:
     _compare(report, "append to one tenant and search it", {"lancepart": ours, "LanceDB": peer}, None, queries=10)
 
 
+def _memory(report: Report, case: Case, folder: str, tenant: int) -> None:
+    """What a process of its own holds after searches of one tenant and of all, above what it held before."""
+    for name in ("lancepart", "LanceDB", "pylance"):
+        spawned = multiprocessing.get_context("spawn")
+        reader, writer = spawned.Pipe(duplex=False)
+        process = spawned.Process(target=_held, args=(name, folder, case.queries, case.texts, tenant, writer))
+        process.start()
+        report.note(f"{name:<10} holds {reader.recv():.0f} MiB more after vector and text searches")
+        process.join()
+
+
+def _held(name: str, folder: str, queries: Any, texts: Sequence[str], tenant: int, writer: Any) -> None:
+    ours = lp.open_table(f"{folder}/ours") if name == "lancepart" else None
+    peer = lancedb.connect(f"{folder}/peer").open_table("t") if name == "LanceDB" else None
+    plain = lance.dataset(f"{folder}/peer/t.lance") if name == "pylance" else None
+    before = _resident()
+    for query, text in zip(queries[:20], texts[:20], strict=True):
+        for where in (f"tenant = {tenant}", None):
+            if ours is not None:
+                ours.search(query, "v", K, where, COLUMNS).to_arrow()
+                ours.search(text, "body", K, where, COLUMNS).to_arrow()
+            for asked, kind in ((query, "vector"), (text, "fts")) if peer is not None else ():
+                found = peer.search(asked, query_type=kind).limit(K).select(COLUMNS)
+                (found if where is None else found.where(where, prefilter=True)).to_arrow()
+            if plain is not None:
+                plain.to_table(COLUMNS, where, prefilter=True, nearest={"column": "v", "q": query, "k": K})
+                full = {"query": text, "columns": ["body"]}
+                plain.to_table(COLUMNS, where, prefilter=True, limit=K, full_text_query=full)
+    writer.send((_resident() - before) / (1 << 20))
+
+
+def _resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
 def _many_leaves(report: Report, folder: str) -> None:
     """A thousand small leaves, searched together by a table-wide index."""
     draw = np.random.default_rng(4)
@@ -243,28 +286,41 @@ def _many_leaves(report: Report, folder: str) -> None:
         call(0)
         first = 1000 * (time.perf_counter() - started)
         times = [_timed(call, at)[0] for at in range(QUERIES)]
-        report.note(f"{LEAVES} leaves, {name:<48} {_figures(times)}   first {first:.1f} ms")
+        report.note(f"{LEAVES:,} leaves, {name} search: {_figures(times)}, the first {first:.1f} ms")
 
 
 def _compare(
-    report: Report, name: str, calls: dict[str, Call], truth: list[set[int]] | None, queries: int = QUERIES
+    report: Report,
+    name: str,
+    calls: dict[str, Call],
+    truth: list[set[int]] | None,
+    *,
+    queries: int = QUERIES,
+    warm: int = _FEW,
 ) -> None:
+    """Time the calls in turn, after each was made a few times; for an index with all queries, which load its parts."""
     times: dict[str, list[float]] = {each: [] for each in calls}
     recalls: dict[str, list[float]] = {each: [] for each in calls}
+    burnt = dict.fromkeys(calls, 0.0)
     for call in calls.values():
-        for at in range(3):
+        for at in range(warm):
             call(at)
     for at in range(queries):
         for each, call in _turned(calls, at):
+            used = cpu_seconds()
             spent, found = _timed(call, at)
             times[each].append(spent)
+            burnt[each] += cpu_seconds() - used
             if truth is not None:
                 recalls[each].append(len(truth[at] & set(found.column("id").to_pylist())) / max(1, len(truth[at])))
-    middle = {each: float(np.median(spent)) for each, spent in times.items()}
-    for each, spent in times.items():
-        recall = f"   recall {np.mean(recalls[each]):.3f}" if truth is not None else ""
-        ratio = "" if each == "lancepart" else f"   {middle[each] / middle['lancepart']:.2f} times our time"
-        report.note(f"{name:<36} {each:<10} {_figures(spent)}{recall}{ratio}")
+    figures = {each: timing(spent, burnt[each] / queries) for each, spent in times.items()}
+    for peer, theirs in figures.items():
+        if peer != "lancepart":
+            headline = peer == "LanceDB" and name in HEADLINES
+            report.add(name, figures["lancepart"], theirs, peer=peer, unit="ms", headline=headline)
+    slowest = ", ".join(f"{each} {np.percentile(spent, 99):.1f} ms" for each, spent in times.items())
+    found = ", ".join(f"{each} {np.mean(values):.3f}" for each, values in recalls.items() if values)
+    report.note(f"{name}: 99th percentile {slowest}" + (f"; recall {found}" if found else ""))
 
 
 def _turned(calls: dict[str, Call], at: int) -> Iterator[tuple[str, Call]]:
@@ -279,4 +335,4 @@ def _timed(call: Call, at: int) -> tuple[float, pa.Table]:
 
 
 def _figures(times: Sequence[float]) -> str:
-    return f"p50 {np.percentile(times, 50):8.2f}   p99 {np.percentile(times, 99):8.2f} ms"
+    return f"median {np.percentile(times, 50):.1f} ms, 99th percentile {np.percentile(times, 99):.1f} ms"

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from typing import Any
 
 import lancepart as lp
-from benchmarks.report import Report
+from benchmarks.report import Report, sized
 
-ROWS = int(os.environ.get("LANCEPART_BENCH_ROWS", "8000000"))
-TIMES = 3
-OFTEN = 3
+ROWS = sized(3_000_000, 200_000, "LANCEPART_BENCH_SPARK_ROWS", large=20_000_000)
+MANY = sized(500, 200, large=10_000)
+TIMES = sized(3, 2)
+OFTEN = sized(2, 1)
+PEER = "Spark, Parquet"
+HEADLINES = ("into 500 partitions", "one partition", "join on 16 and 8 buckets by SQL", "MERGE")
 CONF = {
     "spark.ui.enabled": "false",
     "spark.log.level": "ERROR",
@@ -52,16 +52,9 @@ def rows(spark: Any, count: int, partitions: int) -> Any:
 
 
 def measured(report: Report, name: str, ours: Callable[[], Any], peer: Callable[[], Any], often: int = 1) -> None:
-    """The median of some runs of each in turn, after some to warm up; more of both for what is quick."""
-    spent: dict[str, list[float]] = {"ours": [], "peer": []}
-    for turn in range(often * (TIMES + 1)):
-        for who, action in (("ours", ours), ("peer", peer)):
-            start = time.perf_counter()
-            action()
-            if turn >= often:
-                spent[who].append(time.perf_counter() - start)
-    mine, other = statistics.median(spent["ours"]), statistics.median(spent["peer"])
-    report.note(f"{name:<58} {mine:>8.2f} s {other:>8.2f} s   {other / mine:.2f} times Parquet's speed")
+    """Some runs of each in turn, after some to warm up; more of both for what is quick."""
+    headline = any(each in name for each in HEADLINES)
+    report.compare(name, ours, {PEER: peer}, runs=often * TIMES, warm=often, unit="s", headline=headline)
 
 
 def _drained(frame: Any) -> None:
@@ -69,7 +62,7 @@ def _drained(frame: Any) -> None:
 
 
 def _ingest(spark: Any, folder: str, report: Report) -> None:
-    for partitions in (64, 2_000):
+    for partitions in (64, MANY):
         data = rows(spark, ROWS, partitions)
         ours, parquet = f"{folder}/ours{partitions}", f"{folder}/parquet{partitions}"
 
@@ -96,7 +89,7 @@ def _scans(spark: Any, folder: str, report: Report) -> None:
         "all columns": lambda table: _drained(table()),
         "group by the partition column": lambda table: table().groupBy("k").count().collect(),
         "group by another column": lambda table: table().groupBy("code").sum("price").collect(),
-        "one partition of 2,000": lambda table: _drained(table(2_000).where("k = 7")),
+        f"one partition of {MANY:,}": lambda table: _drained(table(MANY).where("k = 7")),
         "a tenth of the rows by a range": lambda table: (
             table().where(f"id < {ROWS // 10}").selectExpr("sum(price)").collect()
         ),

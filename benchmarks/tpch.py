@@ -1,15 +1,14 @@
-"""TPC-H through ``lp.connect(…).sql`` beside DuckDB and DataFusion on the same Parquet; answers are compared too."""
+"""TPC-H through ``lp.connect(…).sql`` beside DuckDB and DataFusion on the same Parquet; answers are compared too.
+
+The queries run as any later ones do, with columns in memory, and once more with a cache that keeps nothing.
+"""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,8 @@ import pyarrow.parquet as pq
 from datafusion import SessionContext
 
 import lancepart as lp
-from benchmarks.report import Report
-
-GENERATOR = "duckdb==0.10.3"
-"""The last release of DuckDB whose wheel holds the generator; it goes into a directory of its own."""
+from benchmarks.report import QUICK, Report, measure
+from benchmarks.tpc_data import GENERATOR, generate
 
 PARTITIONS = {
     "lineitem": ["years(l_shipdate)"],
@@ -35,39 +32,6 @@ PARTITIONS = {
     "nation": ["n_regionkey"],
     "region": ["r_regionkey"],
 }
-_GENERATE = """
-import duckdb, json, sys
-folder, scale = sys.argv[1:]
-connection = duckdb.connect()
-connection.execute(f"CALL dbgen(sf={scale})")
-for (name,) in connection.execute("SHOW TABLES").fetchall():
-    connection.execute(f"COPY {name} TO '{folder}/{name}.parquet' (FORMAT parquet)")
-queries = dict(connection.execute("SELECT query_nr, query FROM tpch_queries()").fetchall())
-json.dump(queries, open(f"{folder}/queries.json", "w"))
-"""
-
-
-def generator() -> str | None:
-    """The directory of the generator, installed if need be; None if it can't be had."""
-    folder = Path(__file__).parent.parent / "build" / "tpch"
-    if not folder.exists():
-        wanted = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(folder), GENERATOR]
-        if subprocess.run(wanted, check=False, capture_output=True).returncode:
-            return None
-    return str(folder)
-
-
-def generate(folder: Path, scale: float) -> dict[int, str] | None:
-    """Write TPC-H's tables as Parquet; the texts of its queries, None if the generator can't be had."""
-    found = generator()
-    if found is None:
-        return None
-    environment = {**os.environ, "PYTHONPATH": found}
-    subprocess.run([sys.executable, "-c", _GENERATE, str(folder), str(scale)], check=True, env=environment)
-    return {
-        int(number): text.rstrip().rstrip(";")
-        for number, text in json.loads((folder / "queries.json").read_text()).items()
-    }
 
 
 def warehouse(folder: Path) -> lp.Connection:
@@ -117,17 +81,7 @@ def _equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _seconds(action: Callable[[], object]) -> float:
-    action()
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def run(report: Report, scale: float = float(os.environ.get("LANCEPART_TPCH", "1"))) -> None:
+def run(report: Report, scale: float = float(os.environ.get("LANCEPART_TPCH", "0.05" if QUICK else "0.5"))) -> None:
     """Time all queries; the geometric means say how many times the speed of the others ours is."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -136,16 +90,29 @@ def run(report: Report, scale: float = float(os.environ.get("LANCEPART_TPCH", "1
             report.note(f"{GENERATOR} can't be installed: left out")
             return
         ours, duck, fusion = warehouse(folder), in_duckdb(folder), in_datafusion(folder)
-        ratios: dict[str, list[float]] = {"duckdb": [], "datafusion": []}
-        for number, text in queries.items():
-            assert same(ours.sql(text).to_arrow(), duck.sql(text).to_arrow_table()), f"query {number} differs"
-            own = _seconds(lambda text=text: ours.sql(text).to_arrow())
-            peers = {
-                "duckdb": _seconds(lambda text=text: duck.sql(text).to_arrow_table()),
-                "datafusion": _seconds(lambda text=text: fusion.sql(text).to_arrow_table()),
-            }
-            for peer, seconds in peers.items():
-                ratios[peer].append(seconds / own)
-            report.add(f"query {number}, ms, beside DuckDB", own * 1_000, peers["duckdb"] * 1_000)
-        for peer, found in ratios.items():
-            report.note(f"geometric mean, times the speed of {peer}: {statistics.geometric_mean(found):.2f}")
+        _time(report, scale, queries, ours, {"DuckDB": duck, "DataFusion": fusion})
+        size, lp.config.cache_bytes = lp.config.cache_bytes, 0
+        try:
+            _time(report, scale, queries, ours, {"DuckDB": duck, "DataFusion": fusion}, how=", nothing kept in memory")
+        finally:
+            lp.config.cache_bytes = size
+
+
+def _time(
+    report: Report, scale: float, queries: dict[int, str], ours: lp.Connection, peers: dict[str, Any], how: str = ""
+) -> None:
+    """Each query beside the peers, and the means."""
+    ratios: dict[str, list[float]] = {name: [] for name in peers}
+    for number, text in queries.items():
+        theirs = peers["DuckDB"].sql(text).to_arrow_table()
+        assert same(ours.sql(text).to_arrow(), theirs), f"query {number} differs"
+        actions: dict[str, Callable[[], object]] = {"lancepart": lambda text=text: ours.sql(text).to_arrow()}
+        for name, peer in peers.items():
+            actions[name] = lambda text=text, peer=peer: peer.sql(text).to_arrow_table()
+        found = {name: each.scaled(1_000) for name, each in measure(actions, runs=3).items()}
+        for name, speeds in ratios.items():
+            speeds.append(found[name].median / found["lancepart"].median)
+            report.add(f"query {number}{how}", found["lancepart"], found[name], peer=f"{name}, Parquet", unit="ms")
+    for name, speeds in ratios.items():
+        title = f"TPC-H at scale {scale:g}, geometric mean of {len(speeds)} queries{how}"
+        report.add(title, 1.0, statistics.geometric_mean(speeds), peer=name, unit="relative", headline=True)

@@ -5,25 +5,24 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
-import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 import lancepart as lp
-from benchmarks.report import Report
+from benchmarks.report import LARGE, QUICK, Report, Timing, cpu_seconds, sized, timing
 
 SCHEMA = pa.schema([("id", pa.int64()), ("tenant", pa.int32()), ("text", pa.string())])
 ROWS = 100
-ALONE = 60
+ALONE = sized(60, 25)
 WRITERS = 4
-SECONDS = 10.0
-AGES = (10, 1_000, 5_000)
-SAMPLE = 50
-MANY = 1_000
+SECONDS = float(sized(8, 2))
+AGES = (10, 60) if QUICK else (10, 1_000, 5_000) if LARGE else (10, 300, 1_500)
+SAMPLE = sized(40, 15)
+MANY = sized(500, 100, large=1_000)
 
 
 class Peer(Protocol):
@@ -33,17 +32,17 @@ class Peer(Protocol):
 
 
 def run(report: Report) -> None:
-    """All figures; LANCEPART_BENCH_SHORT leaves out the longest history."""
+    """All figures."""
     os.environ.setdefault("LANCE_LOG", "error")
     alone = {name: _alone(name) for name in PEERS}
     contended = {name: _contended(name) for name in PEERS}
     for name in ("deltalake", "pyiceberg"):
-        report.add(f"one writer, ms a commit, against {name}", alone["lancepart"], alone[name], better="lower")
+        report.add("commit of one writer", alone["lancepart"], alone[name], peer=name, unit="ms", headline=True)
         ours, theirs = contended["lancepart"], contended[name]
-        label = f"{WRITERS} writers on disjoint partitions, commits/s, against {name}"
-        report.add(label, ours[0], theirs[0], better="higher")
-        report.add(f"{WRITERS} writers, ms a commit, against {name}", ours[1], theirs[1], better="lower")
-        report.add(f"{WRITERS} writers, failed commits, against {name}", ours[2], theirs[2], better="lower")
+        label = f"{WRITERS} writers on partitions of their own, together"
+        report.add(label, ours[0], theirs[0], peer=name, unit="commits/s", better="higher", headline=True)
+        report.add(f"commit of one of {WRITERS} writers", ours[1], theirs[1], peer=name, unit="ms")
+        report.note(f"{WRITERS} writers: {ours[2]} commits of lancepart failed, {theirs[2]} of {name}")
     _many_partitions(report)
     _history(report)
 
@@ -116,12 +115,13 @@ class Iceberg:
 PEERS: dict[str, Callable[[str], Peer]] = {"lancepart": Ours, "deltalake": Delta, "pyiceberg": Iceberg}
 
 
-def _alone(name: str) -> float:
-    """The median milliseconds of a commit to one of eight partitions."""
+def _alone(name: str) -> Timing:
+    """Milliseconds of a commit to one of eight partitions."""
     with tempfile.TemporaryDirectory() as folder:
         table = PEERS[name](folder)
-        spent = [_timed(table, rows(i % 8)) for i in range(ALONE)]
-        return statistics.median(spent[10:])
+        for i in range(10):
+            table.append(rows(i % 8))
+        return _measured(table, [rows(i % 8) for i in range(ALONE - 10)])
 
 
 def _timed(table: Peer, data: pa.Table) -> float:
@@ -130,8 +130,15 @@ def _timed(table: Peer, data: pa.Table) -> float:
     return (time.perf_counter() - start) * 1000
 
 
-def _contended(name: str) -> tuple[float, float, float]:
-    """Commits a second of several processes together, the median milliseconds of one, and how many failed."""
+def _measured(table: Peer, data: Sequence[pa.Table]) -> Timing:
+    """Milliseconds of a commit each, and the CPU seconds of one."""
+    used = cpu_seconds()
+    spent = [_timed(table, each) for each in data]
+    return timing(spent, (cpu_seconds() - used) / len(spent))
+
+
+def _contended(name: str) -> tuple[float, Timing, int]:
+    """Commits a second of several processes together, the milliseconds of each, and how many failed."""
     with tempfile.TemporaryDirectory() as folder:
         first = PEERS[name](folder)
         for tenant in range(WRITERS):
@@ -146,25 +153,26 @@ def _contended(name: str) -> tuple[float, float, float]:
         found = [results.get() for _ in workers]
         for worker in workers:
             worker.join()
-    spent = [each for times, _ in found for each in times]
-    return len(spent) / SECONDS, statistics.median(spent), sum(failed for _, failed in found)
+    spent = [each for times, _, _ in found for each in times]
+    used = sum(burnt for _, _, burnt in found) / max(1, len(spent))
+    return len(spent) / SECONDS, timing(spent, used), sum(failed for _, failed, _ in found)
 
 
 def _writer(name: str, folder: str, tenant: int, barrier: Any, results: Any) -> None:
     table, data = PEERS[name](folder), rows(tenant)
     barrier.wait()
-    spent, failed = [], 0
+    spent, failed, used = [], 0, cpu_seconds()
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         try:
             spent.append(_timed(table, data))
         except Exception:
             failed += 1
-    results.put((spent, failed))
+    results.put((spent, failed, cpu_seconds() - used))
 
 
 def _many_partitions(report: Report) -> None:
-    """One commit to a thousand partitions that exist, first made by one commit."""
+    """One commit to many partitions that exist, first made by one commit."""
     data = pa.table(
         [
             pa.array(range(MANY), pa.int64()),
@@ -173,39 +181,36 @@ def _many_partitions(report: Report) -> None:
         ],
         schema=SCHEMA,
     )
-    spent: dict[str, tuple[float, float]] = {}
+    spent: dict[str, list[Timing]] = {}
     for name, make in PEERS.items():
         with tempfile.TemporaryDirectory() as folder:
             table = make(folder)
-            spent[name] = (_timed(table, data) / 1000, _timed(table, data) / 1000)
+            spent[name] = [_measured(table, [data]).scaled(0.001) for _ in range(2)]
     for name in ("deltalake", "pyiceberg"):
-        label = f"one commit that makes {MANY} partitions, s, against {name}"
-        report.add(label, spent["lancepart"][0], spent[name][0], better="lower")
-        label = f"one commit to {MANY} partitions that exist, s, against {name}"
-        report.add(label, spent["lancepart"][1], spent[name][1], better="lower")
+        for at, label in enumerate((f"one commit that makes {MANY:,} partitions", "one commit to as many that exist")):
+            report.add(label, spent["lancepart"][at], spent[name][at], peer=name, unit="s")
 
 
 def _history(report: Report) -> None:
     """The latency of a commit after more and more of them."""
-    ages = AGES[:2] if os.environ.get("LANCEPART_BENCH_SHORT") else AGES
-    figures: dict[str, list[float]] = {}
+    figures: dict[str, list[Timing]] = {}
     for name, make in PEERS.items():
         with tempfile.TemporaryDirectory() as folder:
-            figures[name] = _latencies(make(folder), ages if name == "lancepart" else ages[:2])
+            figures[name] = _latencies(make(folder), AGES if name == "lancepart" else AGES[:2])
     for name in ("deltalake", "pyiceberg"):
-        for age, ours, theirs in zip(ages[:2], figures["lancepart"], figures[name], strict=False):
-            report.add(f"ms a commit after {age} commits, against {name}", ours, theirs, better="lower")
-    for age, ours in zip(ages[1:], figures["lancepart"][1:], strict=True):
-        report.add(f"ms a commit after {age} commits, against after {ages[0]}", ours, figures["lancepart"][0])
+        for age, ours, theirs in zip(AGES[:2], figures["lancepart"], figures[name], strict=False):
+            report.add(f"commit after {age:,} commits", ours, theirs, peer=name, unit="ms")
+    for age, ours in zip(AGES[1:], figures["lancepart"][1:], strict=True):
+        report.add(f"commit after {age:,} commits", ours, figures["lancepart"][0], peer=f"after {AGES[0]}", unit="ms")
 
 
-def _latencies(table: Peer, ages: tuple[int, ...]) -> list[float]:
+def _latencies(table: Peer, ages: tuple[int, ...]) -> list[Timing]:
     found, done = [], 0
     for age in ages:
         while done < age:
             with contextlib.suppress(RuntimeError):
                 table.append(rows(done % 8, 1))
             done += 1
-        found.append(statistics.median(_timed(table, rows(i % 8, 1)) for i in range(SAMPLE)))
+        found.append(_measured(table, [rows(i % 8, 1) for i in range(SAMPLE)]))
         done += SAMPLE
     return found

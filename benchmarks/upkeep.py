@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
 
 import lancepart as lp
-from benchmarks.report import Report
-from benchmarks.spark import CONF, ROWS, measured, rows
+from benchmarks.report import Report, Timing, cpu_seconds, sized, timing
+from benchmarks.spark import CONF, PEER, ROWS, measured, rows
 
 PARTITIONS = 64
-SMALL_PARTITIONS, SMALL_TASKS = 10, 100
-TIMES = 3
-BATCHES = int(os.environ.get("LANCEPART_BENCH_BATCHES", "500"))
+SMALL_PARTITIONS, SMALL_TASKS = 10, sized(50, 20)
+TIMES = sized(3, 2)
+BATCHES = sized(90, 12, "LANCEPART_BENCH_BATCHES", large=1_000)
 BATCH_ROWS = 1_000
-WARM, ENDS = 10, 50
+WARM, ENDS = sized(10, 2), sized(30, 5)
 BROADCASTS = 10 << 20
 
 
@@ -27,7 +25,6 @@ def run(report: Report) -> None:
     conf = {**CONF, "spark.sql.autoBroadcastJoinThreshold": BROADCASTS}
     spark = lp.spark.session("local[2]", **conf, **{"spark.sql.streaming.numRecentProgressUpdates": 2 * BATCHES})
     folder = tempfile.mkdtemp()
-    report.note(f"load of the machine at the start: {os.getloadavg()[0]:.1f}")
     try:
         _merges(spark, folder, report)
         _compaction(spark, folder, report)
@@ -35,7 +32,6 @@ def run(report: Report) -> None:
     finally:
         spark.stop()
         shutil.rmtree(folder)
-    report.note(f"load of the machine at the end: {os.getloadavg()[0]:.1f}")
 
 
 def _merges(spark: Any, folder: str, report: Report) -> None:
@@ -90,31 +86,31 @@ def _compaction(spark: Any, folder: str, report: Report) -> None:
     peer = _spent(folder, lambda: None, rewrite)
     for name, session in (("on Spark", spark), ("embedded", None)):
         mine = _spent(folder, lambda: ours, lambda root, session=session: compact(root, session))
-        title = f"compaction of {count:,} fragments, {ROWS:,} rows, {name}"
-        report.note(f"{title:<58} {mine:>8.2f} s {peer:>8.2f} s   {peer / mine:.2f} times Parquet's speed")
+        report.add(f"compaction of {count:,} fragments, {ROWS:,} rows, {name}", mine, peer, peer=PEER, unit="s")
 
 
-def _spent(folder: str, source: Callable[[], str | None], action: Callable[[str], None]) -> float:
-    """The median of some runs, each on a fresh copy, after one to warm up."""
-    found = []
+def _spent(folder: str, source: Callable[[], str | None], action: Callable[[str], None]) -> Timing:
+    """Some runs, each on a fresh copy, after one to warm up."""
+    found, burnt = [], []
     for _ in range(TIMES + 1):
         place = f"{folder}/copy"
         if (template := source()) is not None:
             shutil.copytree(template, place)
-        start = time.perf_counter()
+        used, start = cpu_seconds(), time.perf_counter()
         action(place)
         found.append(time.perf_counter() - start)
+        burnt.append(cpu_seconds() - used)
         shutil.rmtree(place)
-    return statistics.median(found[1:])
+    return timing(found[1:], sum(burnt[1:]) / TIMES)
 
 
 def _stream(spark: Any, folder: str, report: Report) -> None:
     """Batches of a stream, the last ones beside the first; and beside Parquet's sink."""
     spent = {name: _batches(spark, folder, name) for name in ("lancepart", "parquet")}
-    for name, found in spent.items():
-        first, last = (statistics.median(part) for part in (found[WARM : WARM + ENDS], found[-ENDS:]))
-        title = f"{len(found)} batches of {BATCH_ROWS:,} rows by {name}: last {ENDS}, first {ENDS}"
-        report.note(f"{title:<58} {last:>7.0f} ms {first:>7.0f} ms   {last / first:.2f} times as long")
+    parts = {name: (timing(found[WARM : WARM + ENDS]), timing(found[-ENDS:])) for name, found in spent.items()}
+    for at, which in enumerate(("first", "last")):
+        name = f"batch of {BATCH_ROWS:,} rows of a stream, {which} {ENDS} of {BATCHES}"
+        report.add(name, parts["lancepart"][at], parts["parquet"][at], peer=PEER, unit="ms")
 
 
 def _batches(spark: Any, folder: str, name: str) -> list[int]:

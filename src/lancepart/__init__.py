@@ -4,8 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from lancepart import deferred as _deferred  # noqa: F401
-from lancepart import engines as _engines
 from lancepart import errors
+from lancepart.spark import engine as _engine
 
 if TYPE_CHECKING:
     from lancepart import spark
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from lancepart.commit.merge import Merge
     from lancepart.commit.result import CommitResult
     from lancepart.commit.transaction import Transaction
-    from lancepart.loading import create_table_from, load
     from lancepart.maintain.changes import Changes
     from lancepart.maintain.describe import TableDescription
     from lancepart.maintain.inspect import Inspect
     from lancepart.maintain.leaf_maintenance import MaintenanceResult
     from lancepart.maintain.maintenance import Maintenance
     from lancepart.maintain.tags import Tags
+    from lancepart.model.config import config
     from lancepart.model.spec import PartitionField, PartitionSpec
     from lancepart.plan.planner import Plan
     from lancepart.queries.connection import Connection, connect, sql
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from lancepart.read.result import Result
     from lancepart.read.scan import Scan
     from lancepart.read.search import Search
-    from lancepart.storage.cache import config
     from lancepart.table import PartitionedTable, create_table, drop_table, exists, open_table, scan_polars, upgrade
+    from lancepart.table.loading import create_table_from, load
 
     __version__: str
 
-_engines.install()
+_engine.install()
 
 __all__ = [
     "Changes",
@@ -96,13 +96,13 @@ _MODULES = {
     "TableDescription": "lancepart.maintain.describe",
     "Tags": "lancepart.maintain.tags",
     "Transaction": "lancepart.commit.transaction",
-    "config": "lancepart.storage.cache",
+    "config": "lancepart.model.config",
     "connect": "lancepart.queries.connection",
     "create_table": "lancepart.table",
-    "create_table_from": "lancepart.loading",
+    "create_table_from": "lancepart.table.loading",
     "drop_table": "lancepart.table",
     "exists": "lancepart.table",
-    "load": "lancepart.loading",
+    "load": "lancepart.table.loading",
     "open_table": "lancepart.table",
     "scan_polars": "lancepart.table",
     "sql": "lancepart.queries.connection",

@@ -83,8 +83,8 @@ class SpecErrorCode(IntEnum):
 class TableVersionAlreadyExistsError(LanceNamespaceError):
     """The version was already committed, by this writer or another.
 
-    The directory namespace document gives it code 12, which ``lance_namespace`` gives to a missing column;
-    the document wins, so tell the two apart by class.
+    The directory namespace document gives it code 12, which ``lance_namespace`` gives to a missing column; the document
+    wins, so distinguish the two by class.
 
     >>> int(TableVersionAlreadyExistsError("version 3 of 'users' already exists").code)
     12

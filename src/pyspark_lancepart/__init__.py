@@ -1,4 +1,4 @@
-"""Where Spark looks for Python data sources of its own accord: ``format("lancepart")`` needs no registration.
+"""The package where Spark finds Python data sources by itself: ``format("lancepart")`` needs no registration.
 
 Spark runs this in four kinds of processes: one that only looks what sources there are, one that asks for the schema
 (and in which scans are planned), one that only hands plans on, and those that read. So that the first and the third
@@ -8,7 +8,6 @@ start quickly, nothing here imports lancepart before it is needed, and plans tra
 from __future__ import annotations
 
 import gc
-import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -79,13 +78,14 @@ class DefaultSource(DataSource):
     @plainly()
     def writer(self, schema: Any, overwrite: bool) -> DataSourceWriter:
         """A writer that plans at once, so that what can't be done is refused before any task starts."""
+        from lancepart.spark import planned_writes
         from lancepart.spark.writing import plan, without_jar
 
         settle()
-        return Writer(pickle.dumps(plan(self._given(), schema, without_jar(schema, overwrite))))
+        return Writer(planned_writes.dumps(plan(self._given(), schema, without_jar(schema, overwrite))))
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
-        """A reader of a stream, which asks lancepart only where offsets are asked for or rows are read."""
+        """A reader of a stream, which imports lancepart only when offsets are requested or rows are read."""
         from pyspark_lancepart.streams import StreamReader
 
         self._plan = None
@@ -98,7 +98,7 @@ class DefaultSource(DataSource):
         from pyspark_lancepart.streams import StreamWriter
 
         settle()
-        return StreamWriter(pickle.dumps(sink(self._given(), schema, overwrite)))
+        return StreamWriter(sink(self._given(), schema, overwrite).dumps())
 
 
 class Writer(DataSourceArrowWriter):
@@ -110,20 +110,26 @@ class Writer(DataSourceArrowWriter):
     @plainly()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """One task."""
+        from lancepart.spark import planned_writes
+
         settle()
-        return Message(report=pickle.loads(self._planned).write(iterator))
+        return Message(report=planned_writes.loads(self._planned).write(iterator))
 
     @plainly()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Publish what the tasks that succeeded wrote."""
-        told = [message.report for message in messages if isinstance(message, Message)]
-        planned = pickle.loads(self._planned)
+        from lancepart.spark import planned_writes
+
+        reports = [message.report for message in messages if isinstance(message, Message)]
+        planned = planned_writes.loads(self._planned)
         settle()
-        planned.commit(told)
+        planned.commit(reports)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Take back what the write made; rows that tasks wrote into a table that was there are found later."""
-        pickle.loads(self._planned).abort()
+        from lancepart.spark import planned_writes
+
+        planned_writes.loads(self._planned).abort()
 
 
 @dataclass
@@ -163,9 +169,9 @@ class Reader(DataSourceReader):
 
 @cache
 def settle() -> None:
-    """Take what a worker has loaded out of the garbage collector's sight: Spark has it collect garbage after each use.
+    """Freeze what a worker has loaded for the garbage collector, which Spark runs after each use.
 
-    Done once: to ask the collector whether it was, it would count all that it no longer looks at.
+    Done once, with a flag: asking the collector would make it count all frozen objects.
     """
     gc.collect()
     gc.freeze()

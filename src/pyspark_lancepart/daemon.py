@@ -1,7 +1,7 @@
 """Spark's daemon of Python workers, with lancepart imported before it forks them.
 
-Spark stops workers that were idle for a minute, so that a query after a pause would begin with importing everything
-anew, in each worker.
+Spark stops workers that were idle for a minute, so that a query after a pause would import everything again in each
+worker.
 """
 
 from __future__ import annotations

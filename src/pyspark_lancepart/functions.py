@@ -44,11 +44,12 @@ class WriteFunction:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The report on the rows, as the only value of a batch."""
+        from lancepart.spark import planned_writes
         from pyspark_lancepart import settle
 
         settle()
         with plainly():
-            report = pickle.loads(self.planned).write(batches)
+            report = planned_writes.loads(self.planned).write(batches)
         yield pa.record_batch([pa.array([report], pa.binary())], names=["message"])
 
     @staticmethod

@@ -18,7 +18,7 @@ _GONE = (BrokenPipeError, ConnectionResetError)
 def plainly() -> Iterator[None]:
     """Leave out a worker's traceback where an error of ours says what is wrong and what to do.
 
-    Spark asks the environment when it spells an error, and ends the process after it: no other error is shortened.
+    Spark reads the environment when it formats an error, and ends the process after it: no other error is shortened.
     """
     try:
         yield
@@ -31,10 +31,10 @@ def plainly() -> Iterator[None]:
 
 
 def hush(daemon: ModuleType) -> None:
-    """Let workers of a daemon end without a word when Spark has closed their connection.
+    """End workers of a daemon silently when Spark has closed their connection.
 
     Spark closes it after a minute without work, when a query has enough rows, and at its own end; the worker then fails
-    to tell that it has nothing to tell.
+    to report its end.
     """
     work = daemon.__dict__["worker"]
 
@@ -44,7 +44,7 @@ def hush(daemon: ModuleType) -> None:
         except _GONE:
             return 1
 
-    daemon.__dict__.update(worker=worker, print=_tell)
+    daemon.__dict__.update(worker=worker, print=_print)
 
 
 def hush_own() -> None:
@@ -55,6 +55,6 @@ def hush_own() -> None:
         hush(main)
 
 
-def _tell(*words: Any, **options: Any) -> None:
+def _print(*words: Any, **options: Any) -> None:
     if not isinstance(sys.exc_info()[1], _GONE):
         builtins.print(*words, **options)

@@ -11,7 +11,7 @@ from pyspark_lancepart import DefaultSource, settle
 
 
 class Planner(DefaultSource):
-    """Answers requests of the jar, some of which change tables; the jar lets no option of a user's pass as one."""
+    """Executes requests of the jar, some of which change tables; the jar refuses such options from users."""
 
     @classmethod
     def name(cls) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +43,7 @@ class StreamReader(*_BASES):  # type: ignore[misc]
 
     @property
     def stream(self) -> Any:
-        """The table, opened when it is first asked for."""
+        """The table, opened when it is first used."""
         if self._stream is None:
             from lancepart.spark.stream import Stream
 
@@ -81,7 +80,7 @@ class StreamReader(*_BASES):  # type: ignore[misc]
         self._target = self.stream.latest()
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """The tasks of a batch; Spark wants one at least."""
+        """The tasks of a batch; Spark needs at least one."""
         tasks = self.stream.tasks(_number(start), _number(end))
         return [InputPartition(task) for task in tasks] or [InputPartition(None)]
 
@@ -113,15 +112,19 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """One task."""
+        from lancepart.spark.sink import Sink
+
         settle()
-        return Message(report=pickle.loads(self._planned).write(iterator))
+        return Message(report=Sink.loads(self._planned).write(iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Publish what the tasks that succeeded wrote, unless the batch is there already."""
-        told = [message.report for message in messages if isinstance(message, Message)]
-        planned = pickle.loads(self._planned)
+        from lancepart.spark.sink import Sink
+
+        reports = [message.report for message in messages if isinstance(message, Message)]
+        planned = Sink.loads(self._planned)
         settle()
-        planned.commit(told, batchId)
+        planned.commit(reports, batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Do nothing: no version names what was written, and remove_orphans finds it."""
+        """Do nothing: no version names the files that were written, and remove_orphans removes them."""

@@ -28,7 +28,7 @@ from lancepart.errors import LanceNamespaceError
 from lancepart.model.versions import NamingScheme
 from lancepart.storage import manifest_maintenance
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, Update, dump_metadata, now
+from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, RowUpdate, dump_metadata, now
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
 from tests.concurrency.audit import files
@@ -147,7 +147,7 @@ def count_up(place: Place, times: int, number: int = 0) -> None:
         assert row is not None
         assert row.metadata is not None
         count = dump_metadata({"n": str(int(row.metadata["n"]) + 1)})
-        return Change(updates=(Update(object_id="counter", values={"metadata": count}),)), None
+        return Change(updates=(RowUpdate(object_id="counter", values={"metadata": count}),)), None
 
     for _ in range(times):
         manifest.transact(plan)

@@ -18,7 +18,7 @@ from lance_namespace import CreateNamespaceRequest, DescribeNamespaceRequest
 from lancepart.errors import InternalError
 from lancepart.storage import manifest_maintenance
 from lancepart.storage.manifest import FRESH_SECONDS, RETRY_SECONDS, Manifest
-from lancepart.storage.manifest_rows import NAMESPACE, PRIMARY_KEY_POSITION, SCHEMA, Change, Row, Update, now
+from lancepart.storage.manifest_rows import NAMESPACE, PRIMARY_KEY_POSITION, SCHEMA, Change, Row, RowUpdate, now
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import BlindCommitError, ConflictError, KeyExistsError
@@ -42,7 +42,7 @@ def row(key: str) -> Row:
 
 
 def relabel(key: str, text: str) -> Change:
-    return Change(updates=(Update(object_id=key, values={"metadata": json.dumps({"text": text})}),))
+    return Change(updates=(RowUpdate(object_id=key, values={"metadata": json.dumps({"text": text})}),))
 
 
 def test_no_key_is_made_twice_while_indices_and_compaction_are_at_work(crew: Crew, place: Place) -> None:

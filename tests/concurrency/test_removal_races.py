@@ -196,6 +196,7 @@ def test_a_deregistration_and_a_new_version_leave_no_orphan(crew: Crew, place: P
             assert sorted(table.to_table()["id"].to_pylist()) == [1, 2]
 
 
+@pytest.mark.slow
 def test_rows_that_were_appended_through_the_catalog_outlive_a_rename(crew: Crew, local: Place) -> None:
     prepare(local, [], managed=True)
     for turn in range(rounds(3, 60)):

@@ -81,7 +81,6 @@ def described(place: Place, catalog: LanceNamespace) -> dict[str, Any]:
     return seen
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize(("writer", "reader"), [(ours, native), (native, ours)], ids=["ours-first", "native-first"])
 def test_one_reads_all_that_the_other_wrote(place: Place, writer: Any, reader: Any) -> None:
     furnish(writer(place))

@@ -27,7 +27,7 @@ NO_SPARK = "sys.modules['pyspark'] = None"
 USE = """
 import sys
 import lancepart as lp
-from lancepart.spark.session import jar
+from lancepart.spark.session_builder import jar
 assert lp.__file__.startswith(sys.argv[1]) and jar().startswith(sys.argv[1]), (lp.__file__, jar())
 spark = lp.spark.session("local[1]", warehouse=sys.argv[2], **{"spark.ui.enabled": "false"})
 spark.sql("CREATE NAMESPACE lance.ns")

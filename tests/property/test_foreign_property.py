@@ -16,6 +16,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from datafusion import SessionContext
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -169,6 +170,7 @@ def ids(table: lp.PartitionedTable, where: str) -> list[int]:
     return sorted(table.scan(where).to_arrow().column("id").to_pylist())
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
 def test_a_table_by_hand_reads_as_its_rows(data: Any) -> None:

@@ -172,6 +172,6 @@ def test_a_join_is_that_of_all_rows(data: Any, sides: Any) -> None:
             return
         where = _filters(data.draw, on, how, sides[0][0])
         join = left.join(right, on=on, how=how, where=where)
-        event(f"{len(join.plan().shares)} shares")
+        event(f"{len(join.plan().key_functions)} key functions")
 
         assert _counted(join.to_arrow(), how) == _plain(sides, on, how, where, schema)

@@ -164,10 +164,11 @@ def test_recall_with_defaults_is_high_on_clustered_vectors(tmp_path: Path, monke
 
 
 def test_searches_beside_writers_and_upkeep_are_each_of_one_snapshot(tmp_path: Path) -> None:
-    """Every commit moves all rows of one generation to the next, so that a mixture would show."""
+    """Every commit moves all rows of one generation to the next and adds some, so that a mixture would show."""
     made = lp.create_table(tmp_path / "t", SCHEMA, ["tenant"])
     made.append(rows(0, 300).set_column(2, SCHEMA.field(2), pa.array([0] * 300, pa.int16())))
     made.maintenance.create_index("v", scope="table", num_partitions=2, progress=False)
+    made.maintenance.create_index("body", "FTS", scope="table", progress=False)
     over, faults = threading.Event(), []
 
     def search() -> None:
@@ -178,7 +179,8 @@ def test_searches_beside_writers_and_upkeep_are_each_of_one_snapshot(tmp_path: P
                 texts = table.search("w0 w1 w2", "body", k=400, columns=["id", "old"]).to_arrow()
                 for found in (near, texts):
                     assert len(set(found.column("old").to_pylist())) <= 1
-                assert sorted(near.column("id").to_pylist()) == list(range(300))
+                generation = near.column("old")[0].as_py()
+                assert sorted(near.column("id").to_pylist()) == list(range(300 + 5 * generation))
             except BaseException as error:
                 faults.append(error)
                 return
@@ -187,11 +189,16 @@ def test_searches_beside_writers_and_upkeep_are_each_of_one_snapshot(tmp_path: P
     for each in threads:
         each.start()
     try:
-        for generation in range(1, 6):
-            made.update({"old": str(generation)}, "true")
+        for generation in range(1, 5):
+            fresh = rows(295 + 5 * generation, 5).set_column(2, SCHEMA.field(2), pa.array([generation] * 5, pa.int16()))
+            with made.transaction() as tx:
+                tx.update({"old": str(generation)}, "true")
+                tx.append(fresh)
             if generation % 2:
                 made.maintenance.compact(progress=False)
                 made.maintenance.optimize_indices(progress=False)
+            else:
+                made.maintenance.create_index("body", "FTS", scope="table", progress=False)
             made.maintenance.expire(timedelta(hours=2), progress=False)
     finally:
         over.set()

@@ -24,6 +24,7 @@ from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.write.route import partition_values
 from tests.property import strategies as some
+from tests.support.tiers import slow
 
 LONG = bool(os.environ.get("LANCEPART_TORTURE"))
 EXAMPLES = 1500 if LONG else 30
@@ -252,6 +253,7 @@ def gallery(tmp_path_factory: Any) -> tuple[Any, Any]:
     return table, rows
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES * 4)
 @given(data=st.data())
 def test_leaves_answer_as_datafusion_does(gallery: tuple[Any, Any], data: Any) -> None:
@@ -289,11 +291,12 @@ UNIVERSES = {
     "date": (DATED, ["bucket(20, d)", "year(d)"], ["d", "b"]),
     "hour": (TIMED, ["year(t)", "month(t)", "day(t)", "hour(t)"], ["t"]),
 }
+QUICK = ("month", "multi_bucket")
 
 
-@pytest.fixture(scope="module", params=UNIVERSES)
+@pytest.fixture(scope="module", params=[name if name in QUICK else slow(name) for name in UNIVERSES])
 def universe(request: Any, tmp_path_factory: Any) -> tuple[Universe, list[str]]:
-    (schema, columns), partition_by, asked = UNIVERSES[request.param]
+    (schema, columns), partition_by, filtered = UNIVERSES[request.param]
     every = [dict(zip(schema.names, row, strict=True)) for row in product(*columns)]
     rows = pa.Table.from_pylist(every, schema=schema).add_column(0, "id", [pa.array(range(len(every)), pa.int64())])
     table = lp.create_table(str(tmp_path_factory.mktemp("universe") / "t"), rows.schema, partition_by)
@@ -302,7 +305,7 @@ def universe(request: Any, tmp_path_factory: Any) -> tuple[Universe, list[str]]:
     for leaf in table.scan().plan().leaves:
         stored = lance.dataset(f"{table.root}/{leaf.location}", version=leaf.read_version).to_table(columns=["id"])
         leaf_of |= dict.fromkeys(stored.column("id").to_pylist(), leaf.object_id)
-    return Universe(table=table, rows=rows, leaf_of=leaf_of), asked
+    return Universe(table=table, rows=rows, leaf_of=leaf_of), filtered
 
 
 def asked_of(column: str) -> st.SearchStrategy[str]:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lancepart as lp
+from lancepart.format.numbers import FIRST
 from tests.property import strategies as some
 from tests.property import test_foreign_property as foreign
 from tests.property.test_layouts_property import draft_fields, levels, write_draft
@@ -65,6 +66,16 @@ def assert_union_is_scan(draw: Any, table: Any, rows: Any) -> None:
         assert multiset(table.to_lance()._take_rows(ids.to_pylist())) == multiset(rows)
 
 
+def assert_ids_last(table: Any, named: dict[int, int]) -> None:
+    """An id that the table gave to a row in one snapshot is in no other one that of another row."""
+    found = table.to_lance().to_table(columns=["id"], with_row_id=True)
+    ids = zip(found["_rowid"].to_pylist(), found["id"].to_pylist(), strict=True)
+    now = {number: key for number, key in ids if number >> 32 >= FIRST}
+    assert table.metadata.transactions == "weak" or len(now) == found.num_rows
+    assert all(named.get(number, key) == key for number, key in now.items())
+    named |= now
+
+
 @pytest.mark.slow
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
@@ -76,8 +87,10 @@ def test_a_union_holds_what_the_scan_finds(data: Any) -> None:
         table = lp.create_table(f"{directory}/t", schema, draw(some.partitionings(schema)), transactions=mode)
         world = World(table=table, rows=schema.empty_table())
         world.append(draw)
+        named: dict[int, int] = {}
         for step in draw(st.lists(st.sampled_from(EVOLUTIONS), min_size=1, max_size=STEPS)):
             step(world, draw)
+            assert_ids_last(table, named)
 
         assert_union_is_scan(draw, table, world.rows)
         if world.past:

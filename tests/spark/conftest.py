@@ -22,6 +22,8 @@ CONF = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.session.timeZone": "America/New_York",
     "spark.ui.showConsoleProgress": "false",
+    "spark.lancepart.service.maxIdle": "2",
+    "spark.lancepart.inlineBytes": "0",
 }
 LOCAL, CLUSTER = "local", "cluster"
 MASTERS = {LOCAL: "local[2]", CLUSTER: "local-cluster[2,1,1024]"}

@@ -8,11 +8,16 @@ import io
 import json
 import os
 import pickle
+import signal
 import sys
+import threading
+import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 import lancepart as lp
 
@@ -30,6 +35,7 @@ BRIEF = CONF | {
     "spark.python.authenticate.socketTimeout": "120s",
 }
 """For sessions that do not live long enough for what is compiled to pay."""
+COMPACT = "CALL lance.system.compact(table => 't')"
 
 
 def session(kind: str) -> Any:
@@ -62,7 +68,7 @@ def main(kind: str, orders: str, customers: str) -> None:
     frame.createOrReplaceTempView("orders")
     spark.read.format("lancepart").load(customers).createOrReplaceTempView("customers")
     joined = spark.sql("SELECT o.id, c.text FROM orders o JOIN customers c ON o.id = c.id")
-    found = {
+    found: dict[str, Any] = {
         "filtered": frame.where("id = 3 AND country IS NOT NULL").count(),
         "joined": joined.count(),
         "plan": explained(joined),
@@ -71,9 +77,15 @@ def main(kind: str, orders: str, customers: str) -> None:
     }
     folder = Path(orders).parent
     found["attacked"] = attacked(spark, orders, folder / "touched")
-    found["left"] = frame.count()
+    found["searched"] = [] if kind == "plain" else searched(spark, folder)
     found["services"] = served(kind, orders)
-    print("\n" + json.dumps(found | written(spark, kind, folder) | {"sql": changed(spark, kind, folder)}))
+    found["interrupted"] = [interrupted(spark, kind, f"DELETE FROM lancepart.`{orders}`")]
+    found["left"] = frame.count()
+    found |= written(spark, kind, folder)
+    found["sql"] = changed(spark, kind, folder)
+    found["interrupted"].append(interrupted(spark, kind, COMPACT))
+    found["sql_left"] = 0 if kind == "plain" else spark.table("lance.t").count()
+    print("\n" + json.dumps(found))
     spark.stop()
 
 
@@ -97,13 +109,15 @@ def attacked(spark: Any, root: str, mark: Path) -> list[str]:
     return found
 
 
-def services() -> int:
-    """How many planning services the driver has, which was started by this process."""
-    found = 0
+def services() -> list[int]:
+    """The planning services of the driver, which was started by this process."""
+    found = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if b"lancepart.spark.service" in (path / "cmdline").read_bytes():
-                found += os.getpid() in _parents(int(path.name))
+            if b"lancepart.spark.service" in (path / "cmdline").read_bytes() and os.getpid() in _parents(
+                int(path.name)
+            ):
+                found.append(int(path.name))
     return found
 
 
@@ -118,13 +132,49 @@ def _parents(process: int) -> list[int]:
 def served(kind: str, root: str) -> list[int]:
     """How many planning services there are for one session and, over Spark Connect, for two."""
     if kind != "connect":
-        return [services()]
+        return [len(services())]
     from pyspark.sql import SparkSession
 
-    first = services()
+    first = len(services())
     other = lp.spark.configure(SparkSession.builder.remote("sc://localhost")).create()
     assert other.read.format("lancepart").load(root).count() > 0
-    return [first, services()]
+    return [first, len(services())]
+
+
+def interrupted(spark: Any, kind: str, statement: str) -> str:
+    """How a statement ends whose tag is interrupted while the planning services are stopped, so that it can't end."""
+    if kind != "connect":
+        return ""
+    errors, stopped, tag = [], services(), "to be interrupted"
+
+    def run() -> None:
+        spark.addTag(tag)
+        try:
+            spark.sql(statement).collect()
+        except Exception as error:
+            errors.append(str(error))
+
+    for process in stopped:
+        os.kill(process, signal.SIGSTOP)
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not spark.interruptTag(tag):
+        time.sleep(0.05)
+    for process in stopped:
+        os.kill(process, signal.SIGCONT)
+    thread.join()
+    return " ".join(errors)
+
+
+def searched(spark: Any, folder: Path) -> list[list[Any]]:
+    """What SQL finds for a constant, and for the rows of another table."""
+    schema = pa.schema([("id", pa.int64()), ("v", pa.list_(pa.float32(), 2))])
+    table = lp.create_table(str(folder / "vectors"), schema, ["bucket(id, 2)"])
+    table.append([{"id": n, "v": [float(n), 0.0]} for n in range(9)])
+    spark.sql("SELECT array(2.2F, 0F) AS q UNION ALL SELECT array(6.9F, 0F)").createOrReplaceTempView("asked")
+    constant = spark.sql(f"SELECT id FROM lance_search('{table.root}', 'v', array(3.1, 0), 2)")
+    lateral = spark.sql(f"SELECT s.id FROM asked, LATERAL lance_search('{table.root}', 'v', asked.q, 1) s ORDER BY id")
+    return [[row["id"] for row in frame.collect()] for frame in (constant, lateral)]
 
 
 class Touch:
@@ -163,6 +213,7 @@ def changed(spark: Any, kind: str, folder: Path) -> list[Any]:
     merged = "USING (SELECT id + 5 AS id FROM range(2)) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET k = 8"
     spark.sql(f"MERGE INTO lance.t t {merged} WHEN NOT MATCHED THEN INSERT (id, k) VALUES (s.id, 9)").collect()
     spark.sql("DELETE FROM lance.t WHERE id % 3 = 0 AND k < 2").collect()
+    spark.sql(COMPACT).collect()
     return sorted(map(list, spark.table("lance.t").collect()))
 
 

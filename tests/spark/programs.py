@@ -14,19 +14,25 @@ from pathlib import Path
 PATIENCE = 300
 
 
-def start(name: str, *arguments: str) -> subprocess.Popen[str]:
-    """Run a module of these tests in a process group of its own."""
+def start(name: str, *arguments: str, given: str | None = None) -> subprocess.Popen[str]:
+    """Run a module of these tests in a process group of its own; a text, if given, is its whole stdin."""
     root = Path(__file__).parents[2]
     path = os.pathsep.join([str(root / "src"), str(root), os.environ.get("PYTHONPATH", "")])
-    return subprocess.Popen(
+    program = subprocess.Popen(
         [sys.executable, "-m", f"tests.spark.{name}", *arguments],
         env={**os.environ, "PYTHONPATH": path},
         cwd=root,
+        stdin=None if given is None else subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
     )
+    if given is not None and program.stdin is not None:
+        program.stdin.write(given)
+        program.stdin.close()
+        program.stdin = None
+    return program
 
 
 def wait(program: subprocess.Popen[str], sign: Callable[[], bool], patience: float = PATIENCE) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import lancepart as lp
-from lancepart.spark.session import jar
+from lancepart.spark.session_builder import jar
 
 
 def used(spark: Any, root: str, warehouse: str) -> None:

@@ -114,6 +114,7 @@ def test_what_was_planned_here_is_read_in_columns_too(spark: Any, tmp_path: Path
     assert "ColumnarToRow" in _run(joined)
 
 
+@pytest.mark.slow
 def test_a_plan_that_is_handed_over_is_not_shown(spark: Any, tmp_path: Path) -> None:
     root = str(tmp_path / "t")
     lp.create_table(root, pa.schema([("id", pa.int64())]), ["id"]).append([{"id": n} for n in range(3)])

@@ -35,13 +35,16 @@ def test_the_same_rows_in_a_session_of_another_kind(kind: str, tmp_path: Path) -
     assert found["types"] == [["id", "bigint"], ["country", "string"], ["text", "string"], ["day", "date"]]
     assert ["lancepart's own" in text for text in found["attacked"]] == [True, True, False]
     assert found["left"] == rows.num_rows
+    assert found["searched"] == ([] if kind == "plain" else [[3, 4], [2, 7]])
     assert found["services"] == {"cluster": [1], "connect": [1, 2], "plain": [0]}[kind]
+    assert ["OPERATION_CANCELED" in text for text in found["interrupted"]] == [kind == "connect"] * 2
     assert not (tmp_path / "touched").exists()
     assert ("Exchange" in found["plan"]) == (kind == "plain")
     expected = [[n, n % 3, f"t{n}"] for n in range(2, 20)]
     expected += [[0, 0, "t0"], [1, 1, "t1"]] if kind == "plain" else [[0, 9, "up"], [1, 9, "up"]]
     assert found["written"] == sorted(expected)
     assert found["sql"] == ([] if kind == "plain" else [[1, 1], [2, 7], [4, 0], [5, 8], [6, 9]])
+    assert found["sql_left"] == len(found["sql"])
     sizes = Counter(row[1] for row in expected)
     assert found["joined_tables"] in (None, sum(size * size for size in sizes.values()))
 

@@ -84,6 +84,13 @@ def test_ingest(run: Any, root: str, files: str, tmp_path: Path) -> None:
     assert "--key" in run("ingest", "--root", root, "--source", files, code=1)["error"]
 
 
+def test_ingest_in_no_known_mode_makes_no_table(run: Any, root: str, files: str) -> None:
+    found = run("ingest", "--root", root, "--source", files, "--mode", "add", "--partition-by", "k", code=1)
+
+    assert "mode is 'add': use append, overwrite or upsert" in found["error"]
+    assert not Path(root).exists()
+
+
 @pytest.mark.slow
 def test_import(run: Any, root: str, files: str) -> None:
     for rows, before in ((20, 0), (0, 2)):

@@ -22,15 +22,20 @@ try:
     spark.read.format("lancepart").load(root + "/none")
 except Exception as error:
     print(error)
-spark.stop()
+other = spark.newSession()
+assert other.read.format("lancepart").load(root).where("k = 1").count() == 5
+other.sql(f"DELETE FROM lancepart.`{root}` WHERE k = 1")
+if sys.argv[2] == "stop":
+    spark.stop()
 """
 
 pytestmark = pytest.mark.slow
 
 
-def test_a_program_prints_its_own_words_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", ["stop", "exit"])
+def test_a_program_prints_its_own_words_alone(tmp_path: Path, end: str) -> None:
     root = str(tmp_path / "t")
-    command = [sys.executable, "-c", PROGRAM, root]
+    command = [sys.executable, "-c", PROGRAM, root, end]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr
@@ -38,5 +43,5 @@ def test_a_program_prints_its_own_words_alone(tmp_path: Path) -> None:
     assert counted == "20 3"
     assert len(error) <= 2
     assert f"there is no partitioned table at '{root}/none'" in error[0]
-    unwanted = ("Traceback", "BrokenPipe", "No existing dataset", "fork-safe", "lance::")
+    unwanted = ("Traceback", "BrokenPipe", "No existing dataset", "fork-safe", "lance::", "planning service", "ERROR")
     assert not [line for line in done.stderr.splitlines() if any(word in line for word in unwanted)]

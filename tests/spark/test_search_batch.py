@@ -53,6 +53,11 @@ def test_texts_are_queries_too_and_what_does_not_fit_is_refused(spark: Any, tabl
     queries = spark.createDataFrame([("x", "word3"), ("y", "word50")], "name string, query string")
     found = table.search_batch(queries, "t", k=2, columns=["id"]).collect()
     assert {(row["name"], row["id"]) for row in found} >= {("y", 50), ("x", 3)}
+    table.tags.create("before", table.version)
+    table.append([{"id": 100, "k": "a", "t": "word50", "v": [0.0] * 4}])
+    older = table.search_batch(queries, "t", k=5, columns=["id"], version="before").collect()
+    assert 100 not in {row["id"] for row in older}
+    assert 100 in {row["id"] for row in table.search_batch(queries, "t", k=5, columns=["id"]).collect()}
     with pytest.raises(TableColumnNotFoundError, match="no column 'query'"):
         table.search_batch(queries.withColumnRenamed("query", "other"), "t")
     with pytest.raises(InvalidInputError, match="both have a column 'id'"):

@@ -16,24 +16,15 @@ import pyarrow as pa
 import pytest
 
 import lancepart as lp
-from lancepart.spark.handover import COLUMNS, PLAN, scan_options
+from lancepart.spark.handover import COLUMNS, PLAN, plan_options
+from lancepart.spark.tasks import scan_plan
 from lancepart.spark.types import spark_schema
 from tests.spark.warehouse import Sql
+from tests.support.attacks import SECRET, Touch
 from tests.support.tiers import slow
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32())])
 DELETE = '{"kind":"request","id":1,"op":"delete","body":{"where":[]},"options":{}}'
-SECRET = "hush-hush"
-
-
-class Touch:
-    """What would write a file if it were unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = str(path)
-
-    def __reduce__(self) -> Any:
-        return open, (self.path, "w")
 
 
 @pytest.fixture
@@ -73,7 +64,7 @@ def test_no_option_is_unpickled(spark: Any, table: lp.PartitionedTable, tmp_path
     }
     told = json.dumps({"type": "struct", "fields": [{"name": "id", "type": kind, "nullable": True, "metadata": {}}]})
     packed = base64.b64encode(zlib.compress(evil)).decode()
-    good = scan_options(table.scan(), [table.scan().tasks()])[PLAN]
+    good = plan_options(scan_plan(table.scan()), [])[PLAN]
 
     for plan, shown in ((packed, columns()), (good, told)):
         options = quoted({"path": table.root, PLAN: plan, COLUMNS: shown})

@@ -11,16 +11,17 @@ import subprocess
 import sys
 import termios
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 import lancepart as lp
 from tests.spark.warehouse import Sql
+from tests.support.waiting import until
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int32())])
 
@@ -43,13 +44,13 @@ def services(spark: Any) -> set[int]:
     return found
 
 
-def until(true: Callable[[], Any]) -> Any:
-    """Wait for a condition, and give what it found."""
-    limit = time.monotonic() + 60
-    while not (found := true()):
-        assert time.monotonic() < limit
-        time.sleep(0.02)
-    return found
+def thread_in(spark: Any, *frames: str) -> Any:
+    """A thread of the driver that is in these methods."""
+    for thread in list(spark._jvm.Thread.getAllStackTraces().keySet()):
+        stack = " ".join(str(each) for each in list(thread.getStackTrace()))
+        if all(each in stack for each in frames):
+            return thread
+    return None
 
 
 def waiting(process: int) -> bool:
@@ -94,6 +95,35 @@ def test_each_session_has_one_service_and_keeps_it(spark: Any, table: lp.Partiti
     assert len(services(spark) - before) == 1
 
 
+@pytest.mark.slow
+def test_clones_of_a_session_use_its_service(spark: Any, table: lp.PartitionedTable) -> None:
+    before = services(spark)
+    other = spark.newSession()
+    frames = [other.read.format("lancepart").load(table.root).where(f"id <> {n}") for n in range(3)]
+    own = services(spark) - before
+    for frame in frames:
+        assert frame.cache().count() == 5
+    cloned = SparkSession(spark.sparkContext, other._jsparkSession.cloneSession())
+    assert cloned.read.format("lancepart").load(table.root).count() == 6
+    again = SparkSession(spark.sparkContext, cloned._jsparkSession.cloneSession())
+    assert again.read.format("lancepart").load(table.root).count() == 6
+
+    assert len(own) == 1
+    assert services(spark) - before == own
+    for frame in frames:
+        frame.unpersist()
+
+
+@pytest.mark.slow
+def test_services_that_wait_are_no_more_than_a_setting_allows(spark: Any, table: lp.PartitionedTable) -> None:
+    most = int(spark.sparkContext.getConf().get("spark.lancepart.service.maxIdle"))
+    sessions = [spark.newSession() for _ in range(most + 3)]
+    for session in [*sessions, sessions[0]]:
+        assert session.read.format("lancepart").load(table.root).count() == 6
+        until(lambda: len(services(spark)) <= most + 1)
+
+
+@pytest.mark.slow
 def test_a_service_that_died_is_started_again_for_a_query(spark: Any, table: lp.PartitionedTable) -> None:
     before = services(spark)
     other = spark.newSession()
@@ -106,9 +136,12 @@ def test_a_service_that_died_is_started_again_for_a_query(spark: Any, table: lp.
     assert len(services(spark) - before) == 1
 
 
+Compacting = tuple[Any, Callable[[], Any], int]
+
+
 @pytest.fixture
-def compacting(spark: Any, sql: Sql) -> Iterator[tuple[Callable[[], Any], int]]:
-    """A CALL of a procedure that is known already, so that nothing else is asked; and the service of its session."""
+def compacting(spark: Any, sql: Sql) -> Iterator[Compacting]:
+    """A session, a CALL in it of a procedure that is known already (one request is sent), and its planning service."""
     before = services(spark)
     other = spark.newSession()
     for key in ("", ".warehouse"):
@@ -118,13 +151,13 @@ def compacting(spark: Any, sql: Sql) -> Iterator[tuple[Callable[[], Any], int]]:
     call = "CALL own.system.compact(table => 't')"
     other.sql(call)
     (process,) = services(spark) - before
-    yield lambda: other.sql(call), process
+    yield other, lambda: other.sql(call), process
     with contextlib.suppress(ProcessLookupError):
         os.kill(process, signal.SIGCONT)
 
 
-def test_a_statement_whose_outcome_is_not_known_says_so(compacting: tuple[Callable[[], Any], int]) -> None:
-    call, process = compacting
+def test_a_statement_whose_outcome_is_not_known_says_so(compacting: Compacting) -> None:
+    _, call, process = compacting
     os.kill(process, signal.SIGSTOP)
     with running(call) as ended:
         until(lambda: waiting(process))
@@ -135,24 +168,48 @@ def test_a_statement_whose_outcome_is_not_known_says_so(compacting: tuple[Callab
     call()
 
 
-def test_an_interrupted_statement_cancels_its_request(spark: Any, compacting: tuple[Callable[[], Any], int]) -> None:
-    call, process = compacting
-
-    def thread_in(*frames: str) -> Any:
-        for thread in list(spark._jvm.Thread.getAllStackTraces().keySet()):
-            stack = " ".join(str(each) for each in list(thread.getStackTrace()))
-            if all(each in stack for each in frames):
-                return thread
-        return None
+def test_an_interrupted_statement_cancels_its_request(spark: Any, compacting: Compacting) -> None:
+    _, call, process = compacting
 
     os.kill(process, signal.SIGSTOP)
     with running(call) as ended:
-        until(lambda: thread_in("ServiceProcess.ask")).interrupt()
-        until(lambda: thread_in("ServiceProcess.cancelled", "CompletableFuture"))
+        until(lambda: thread_in(spark, "ServiceProcess.ask")).interrupt()
+        until(lambda: thread_in(spark, "ServiceProcess.cancelled", "CompletableFuture"))
         os.kill(process, signal.SIGCONT)
     (error,) = ended
 
     assert "'call' was cancelled" in str(error)
+    call()
+
+
+def test_statements_are_cancelled_by_job_group_by_tag_and_by_an_interrupt_of_the_driver(
+    spark: Any, compacting: Compacting
+) -> None:
+    _, call, process = compacting
+
+    def interrupt() -> bool:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        return True
+
+    def cancelled_by(mark: Callable[[], Any], cancel: Callable[[], Any]) -> str:
+        os.kill(process, signal.SIGSTOP)
+        with running(lambda: (mark(), call())) as ended:
+            until(lambda: waiting(process))
+            assert lp.spark.cancel(spark, group="other") == lp.spark.cancel(spark, tag="b") == 0
+            assert cancel()
+            until(lambda: thread_in(spark, "ServiceProcess.cancelled", "CompletableFuture"))
+            os.kill(process, signal.SIGCONT)
+        return str(ended[0])
+
+    context = spark.sparkContext
+    errors = [
+        cancelled_by(lambda: context.setJobGroup("own", ""), lambda: lp.spark.cancel(spark, group="own") == 1),
+        cancelled_by(lambda: context.addJobTag("upkeep"), lambda: lp.spark.cancel(spark, tag="upkeep") == 1),
+        cancelled_by(lambda: None, interrupt),
+    ]
+
+    assert [each for each in errors if "'call' was cancelled" not in each] == []
     call()
 
 

@@ -12,8 +12,8 @@ import pytest
 
 import lancepart as lp
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
-from lancepart.plan.pack import pack
-from lancepart.read.split import sized_pieces, split_groups
+from lancepart.read.pieces import cut, leaf_bytes, packed
+from lancepart.read.split import split_groups
 from lancepart.spark.tasks import task_count
 from lancepart.spark.types import arrow_schema, as_spark, spark_schema
 from tests.support.tiers import one_in
@@ -88,9 +88,11 @@ def test_large_leaves_are_split_by_fragments(spark: Any, tmp_path: Path) -> None
         table.append(pa.table({"id": pa.array(range(start, start + 100)), "k": pa.array([1] * 100, pa.int32())}))
     scan = table.scan("id % 2 = 0")
 
-    pieces = sized_pieces(scan.tasks(), 2)
+    leaves = [task.leaf for task in scan.tasks()]
+    pieces = cut(scan.root, leaves, sum(map(leaf_bytes, leaves)) // 2)
 
-    assert [piece.fragments for piece, _ in pieces] == [(0, 2), (1, 3)]
+    assert [piece.fragments for piece in pieces] == [(0,), (1,), (2,), (3,)]
+    assert [[piece.fragments for piece in task] for task in packed(pieces, 2)] == [[(0, 2)], [(1, 3)]]
     assert _sorted(scan.to_spark(spark).collect()) == _ours(scan)
     assert table.scan(columns=["k"]).to_spark(spark).count() == 400
 
@@ -192,7 +194,7 @@ def test_leaves_of_unknown_size_are_dealt_out_one_by_one(tmp_path: Path) -> None
     table = lp.create_table(tmp_path / "t", pa.schema([("k", pa.int32())]), ["k"], transactions="weak")
     table.append([{"k": i} for i in range(4)])
 
-    pieces = sized_pieces(table.scan().tasks(), 2)
+    pieces = cut(table.scan().root, [task.leaf for task in table.scan().tasks()], 0)
 
-    assert [piece.fragments for piece, _ in pieces] == [None] * 4
-    assert sorted(map(len, pack([size for _, size in pieces], 2))) == [2, 2]
+    assert [piece.fragments for piece in pieces] == [None] * 4
+    assert sorted(map(len, packed(pieces, 2))) == [2, 2]

@@ -12,6 +12,7 @@ import pytest
 import lancepart as lp
 from lancepart.errors import InvalidInputError, TableSchemaValidationError
 from tests.support.tiers import slow
+from tests.support.waiting import until
 
 ROWS = [(number, number % 3, f"row {number}") for number in range(30)]
 DDL = "id long, k int, t string"
@@ -58,7 +59,7 @@ def test_a_failed_save_to_a_new_root_leaves_nothing(spark: Any, root: str) -> No
     for mode in ("errorifexists", "append"):
         with pytest.raises(Exception, match="no such row"):
             save(failing, root, mode, partition_by="k")
-        assert not Path(root).exists()
+        until(lambda: not Path(root).exists())
 
     save(failing.where("id < 5"), root, "errorifexists", partition_by="k")
     assert lp.open_table(root).scan().count() == 5

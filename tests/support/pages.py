@@ -10,7 +10,7 @@ from typing import Any
 
 DOCS = Path(__file__).parents[2] / "docs"
 README = DOCS.parent / "README.md"
-ON_SPARK = {"jobs.md", "spark.md", "streaming.md"}
+ON_SPARK = {"jobs.md", "spark.md", "streaming.md", "tutorial-spark.md"}
 """Pages that need a Spark session: they run beside the other tests that do."""
 
 

@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from lancepart import DirectoryNamespace
-from lancepart.catalog import lifecycle
+from lancepart.catalog import creating
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from tests.support import dying
@@ -137,5 +137,5 @@ def _act(action: Action, place: Place) -> None:
 
 def _effects() -> list[dying.Step]:
     """The real files, the real manifest and the real writes of data."""
-    owners = ((Files, _FILES), (Manifest, _MANIFEST), (lifecycle, _WRITES))
+    owners = ((Files, _FILES), (Manifest, _MANIFEST), (creating, _WRITES))
     return [(owner, name) for owner, names in owners for name in names]

@@ -34,9 +34,9 @@ def leave_garbage(table: Any) -> None:
 
 
 def grow_old(root: Path, seconds: float = DAY) -> None:
-    """Let every file look a day older."""
-    for folder, _, names in os.walk(root):
-        for name in names:
+    """Let every file and directory look a day older."""
+    for folder, folders, names in os.walk(root):
+        for name in (*folders, *names):
             path = Path(folder) / name
             then = path.stat().st_mtime - seconds
             os.utime(path, (then, then))

@@ -19,7 +19,7 @@ from tests.transactions.tables import data, opened
 STEPS: tuple[dying.Step, ...] = (
     (leaf_data, "stage"),
     (leaf_data, "create_leaf"),
-    (leaf_data, "_commit"),
+    (leaf_data, "commit_version"),
     (Manifest, "publish"),
     (Files, "delete"),
     (Files, "delete_directory"),

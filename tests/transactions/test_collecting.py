@@ -29,6 +29,7 @@ from lancepart.storage.root import Root
 from lancepart.table import PartitionedTable
 from tests.support.catalogs import Place
 from tests.support.interleave import DONE, PLANNED, Stepper
+from tests.transactions.aged import grow_old
 from tests.transactions.tables import Row, assert_whole, content, data, make, opened
 
 NOW = timedelta(0)
@@ -315,4 +316,21 @@ def test_files_that_a_killed_writer_did_not_finish_are_orphans_too(local: Place)
 
     assert (report.removed_files, report.freed_bytes, report.locations) == (3, 12, (lost.name,))
     assert not any(path.exists() for path in (*left, lost))
+    assert content(table) == {(1, "A", 0): 1}
+
+
+def test_the_empty_directory_of_a_killed_writer_goes_once_it_is_old(local: Place) -> None:
+    table = make(local, [(1, "A", 0)])
+    lost = Path(local.root) / "00000000_v1$abcdefghijklmnop$dataset"
+    (lost / "data").mkdir(parents=True)
+    orphans = timedelta(hours=1)
+
+    table.maintenance.remove_orphans(orphans, progress=False)
+    assert lost.exists(), "a writer may be about to fill it"
+    grow_old(Path(local.root))
+    table.maintenance.remove_orphans(orphans, dry_run=True, progress=False)
+    assert lost.exists()
+    table.maintenance.remove_orphans(orphans, progress=False)
+
+    assert not lost.exists()
     assert content(table) == {(1, "A", 0): 1}

@@ -30,7 +30,7 @@ from tests.support.tiers import one_in
 from tests.transactions.tables import assert_whole, opened
 
 BANKS = "ABCDE"
-SEEDS = range(400) if TORTURE else one_in(4, range(8))
+SEEDS = range(400) if TORTURE else one_in(8, range(8))
 STEPS = 60 if TORTURE else 30
 SCHEMA = pa.schema(
     [

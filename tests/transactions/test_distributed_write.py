@@ -160,9 +160,9 @@ def test_tasks_follow_columns_that_changed(local: Place) -> None:
 def test_a_job_with_a_key_commits_once(local: Place) -> None:
     table = make(local, OLD)
     for _ in range(2):
-        run(local, [NEW], once=IdempotencyKey(key="job"))
+        run(local, [NEW], idempotency=IdempotencyKey(key="job"))
     assert content(table) == Counter([*OLD, *NEW])
-    assert distributed_write.plan(manifest(local), once=IdempotencyKey(key="job")).done
+    assert distributed_write.plan(manifest(local), idempotency=IdempotencyKey(key="job")).done
 
 
 def test_weak_tables_take_jobs_too(local: Place) -> None:

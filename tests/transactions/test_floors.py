@@ -523,6 +523,7 @@ def test_times_of_floors_are_the_stores(local: Place) -> None:
     assert floor.time < datetime.now(UTC)
 
 
+@pytest.mark.slow
 def test_collectors_and_writers_meet_on_an_object_store_too(s3_server: s3.Server) -> None:
     place = s3_server.place()
     table = make(place, ROWS)

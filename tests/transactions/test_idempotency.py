@@ -115,8 +115,8 @@ def test_a_sequence_commits_each_number_once_in_one_row(local: Place) -> None:
     table = make(local)
 
     def batch(number: int, rows: list[Any]) -> None:
-        once = IdempotencyKey(key="query", sequence=number)
-        perform(table._manifest, Append(data=data(rows)), once=once)
+        idempotency = IdempotencyKey(key="query", sequence=number)
+        perform(table._manifest, Append(data=data(rows)), idempotency=idempotency)
 
     for number in (0, 1, 1, 0, 2, 2, 3):
         batch(number, [] if number == 2 else [(number, "A", 0)])
@@ -158,9 +158,9 @@ def test_weak_tables_have_no_keys(local: Place) -> None:
 
 def test_several_keys_of_one_commit_are_done_together(local: Place) -> None:
     table = make(local)
-    once = IdempotencyKey(key="file 1", additional_keys=("file 2", "file 3"))
+    idempotency = IdempotencyKey(key="file 1", additional_keys=("file 2", "file 3"))
     for _ in range(2):
-        perform(table._manifest, Append(data=data([ROW])), once=once)
+        perform(table._manifest, Append(data=data([ROW])), idempotency=idempotency)
     assert content(table) == Counter([ROW])
     for key in ("file 1", "file 2", "file 3"):
         assert IdempotencyKey(key=key).is_done(table._manifest.snapshot())
@@ -168,7 +168,7 @@ def test_several_keys_of_one_commit_are_done_together(local: Place) -> None:
         perform(
             table._manifest,
             Append(data=data([ROW])),
-            once=IdempotencyKey(key="x", additional_keys=("file 2",)),
+            idempotency=IdempotencyKey(key="x", additional_keys=("file 2",)),
         )
     assert content(table) == Counter([ROW])
 

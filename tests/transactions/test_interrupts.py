@@ -53,7 +53,7 @@ def test_an_interrupt_during_the_publish_tells_that_the_commit_was_done(
     local: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(local, ROWS)
-    monkeypatch.setattr(manifests, "_merge", pressed(manifests._merge))
+    monkeypatch.setattr(manifests, "merge", pressed(manifests.merge))
 
     with pytest.raises(KeyboardInterrupt, match="it is snapshot") as caught:
         table.append(data([(3, "A", 3), (4, "C", 4)]))
@@ -71,7 +71,7 @@ def test_an_interrupt_during_a_publish_that_fails_tells_that_nothing_was_done(
     def lost(*given: Any) -> Any:
         raise ConflictError("another writer came first")
 
-    monkeypatch.setattr(manifests, "_merge", pressed(lost))
+    monkeypatch.setattr(manifests, "merge", pressed(lost))
     with pytest.raises(KeyboardInterrupt, match="could not commit"):
         table.append(data([(3, "A", 3)]))
     monkeypatch.undo()
@@ -85,7 +85,7 @@ def test_who_does_not_want_to_wait_for_a_publish_is_told_that_its_outcome_is_unk
     local: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(local, ROWS)
-    monkeypatch.setattr(manifests, "_merge", pressed(pressed(pressed(manifests._merge))))
+    monkeypatch.setattr(manifests, "merge", pressed(pressed(pressed(manifests.merge))))
     with pytest.raises(KeyboardInterrupt, match="not known"):
         table.append(data([(3, "A", 3)]))
     monkeypatch.undo()
@@ -97,7 +97,7 @@ def test_who_does_not_want_to_wait_for_a_publish_is_told_that_its_outcome_is_unk
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda number, frame: None])
 def test_who_takes_signals_another_way_is_asked(local: Place, monkeypatch: pytest.MonkeyPatch, handler: Any) -> None:
     table = make(local, ROWS)
-    monkeypatch.setattr(manifests, "_merge", pressed(manifests._merge))
+    monkeypatch.setattr(manifests, "merge", pressed(manifests.merge))
     signal.signal(signal.SIGINT, handler)
 
     table.append(data([(3, "A", 3)]))

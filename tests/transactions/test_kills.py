@@ -17,6 +17,7 @@ from tests.support import proxy, s3
 from tests.support.catalogs import Place
 from tests.support.dying import Kill
 from tests.support.processes import TORTURE
+from tests.support.tiers import one_in
 from tests.transactions import doomed
 from tests.transactions.aged import grow_old, make_aged
 from tests.transactions.tables import assert_whole, content, data, make, opened
@@ -39,7 +40,7 @@ def chosen(steps: int, name: str) -> list[Kill]:
     return kills if TORTURE else random.Random(name).sample(kills, min(SAMPLE, len(kills)))
 
 
-@pytest.mark.parametrize("action", doomed.ACTIONS, ids=lambda action: action.__name__)
+@pytest.mark.parametrize("action", one_in(4, doomed.ACTIONS), ids=lambda action: action.__name__)
 def test_a_killed_writer_leaves_the_table_as_before_or_as_after(
     tmp_path: Path, template: Path, action: Callable[[Any], None]
 ) -> None:
@@ -105,6 +106,7 @@ def losing(s3_server: s3.Server) -> Iterator[proxy.Proxy]:
         yield running
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "action", doomed.ACTIONS[:7] if TORTURE else [doomed.update], ids=lambda action: action.__name__
 )

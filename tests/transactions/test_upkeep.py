@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lancepart.errors import InvalidInputError
-from lancepart.maintain import collect
+from lancepart.maintain import collect, leaf_tasks
 from lancepart.write import conform
 from tests.support.catalogs import Place
 from tests.transactions.tables import SCHEMA, assert_whole, content, data, make, opened
@@ -169,6 +169,53 @@ def test_compaction_keeps_indices_useful(local: Place) -> None:
     assert indexed_rows(table, "A") == {"x_idx": 104}
     assert indexed_rows(table, "B") == {"x_idx": 2}, "a leaf made after the index gets it when it is compacted"
     assert content(table, "x = 103") == Counter([(103, "A", 103)])
+    assert_whole(table)
+
+
+def test_small_leaves_are_compacted_together_and_those_of_one_file_not_at_all(
+    local: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    banks = [f"bank {n:02}" for n in range(40)]
+    table = make(local, [(n, bank, n) for n, bank in enumerate(banks)])
+    table.append(data([(100 + n, bank, n) for n, bank in enumerate(banks[:35])]))
+    table.delete("id = 39")
+    looked_at: list[str] = []
+    plain = leaf_tasks.leaf_compaction.compact
+
+    def noted(root: Any, location: str, **options: Any) -> int | None:
+        looked_at.append(location)
+        return plain(root, location, **options)
+
+    monkeypatch.setattr(leaf_tasks.leaf_compaction, "compact", noted)
+    before, snapshots = content(table), len(table.inspect.snapshots())
+
+    report = table.maintenance.compact(progress=False)
+
+    assert (report.changed, report.skipped) == (35, ())
+    assert len(set(looked_at)) == len(looked_at) in (35, 36)
+    assert len(table.inspect.snapshots()) == snapshots + 1
+    assert content(table) == before
+    assert {partition(table, bank)["fragments"] for bank in banks[:35]} == {1}
+    assert_whole(table)
+
+
+def test_compaction_skips_what_others_change_meanwhile(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(local, [(n, bank, n) for n, bank in enumerate("ABC")])
+    table.append(data([(10 + n, bank, n) for n, bank in enumerate("ABC")]))
+    plain = leaf_tasks.leaf_compaction.compact
+    others = [lambda: table.delete("id = 11")]
+
+    def disturbed(*given: Any, **options: Any) -> int | None:
+        if others:
+            others.pop()()
+        return plain(*given, **options)
+
+    monkeypatch.setattr(leaf_tasks.leaf_compaction, "compact", disturbed)
+
+    report = opened(local).maintenance.compact(progress=False)
+
+    assert (report.changed, len(report.skipped)) == (2, 1)
+    assert content(table) == Counter([(0, "A", 0), (10, "A", 0), (1, "B", 1), (2, "C", 2), (12, "C", 2)])
     assert_whole(table)
 
 

@@ -252,6 +252,26 @@ def test_an_update_of_the_partition_source_moves_the_row(local: Place) -> None:
     assert_whole(table)
 
 
+def test_the_size_of_a_partition_stays_what_it_is_however_often_it_is_updated(local: Place) -> None:
+    table = make(local, [(n, "A", n) for n in range(100)])
+    sizes = set()
+    for _ in range(4):
+        table.update({"x": "x + 1"}, "bank = 'A'")
+        sizes.add(table.inspect.partitions()["bytes"][0].as_py())
+
+    assert len(sizes) == 1
+    assert table.inspect.partitions()["fragments"][0].as_py() == 1
+
+
+def test_an_update_computes_with_partition_functions(local: Place) -> None:
+    table = make(local, ROWS)
+
+    table.update({"x": "truncate(20, x) + bucket(1, id)", "bank": "truncate(1, concat(bank, 'X'))"}, "id > 1")
+
+    assert content(table) == Counter([(1, "A", 10), (2, "A", 20), (3, "B", 20), (4, "X", 40)])
+    assert_whole(table)
+
+
 def test_an_upsert_whose_key_is_not_the_partition_moves_the_row(local: Place) -> None:
     table = make(local, ROWS)
 

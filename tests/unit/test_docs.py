@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.pages import DOCS, ON_SPARK, README, run_page
 
-PAGES = sorted(page for page in DOCS.glob("*.md") if "```python" in page.read_text() and page.name not in ON_SPARK)
+PAGES = sorted(page for page in DOCS.rglob("*.md") if "```python" in page.read_text() and page.name not in ON_SPARK)
 PAGES.append(README)
 
 

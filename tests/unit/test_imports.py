@@ -71,10 +71,11 @@ def test_importing_lancepart_imports_no_other_library() -> None:
         "lancepart.commit",
         "lancepart.commit.frame_writer",
         "lancepart.deferred",
-        "lancepart.engines",
         "lancepart.errors",
         "lancepart.read",
         "lancepart.read.engine",
+        "lancepart.spark",
+        "lancepart.spark.engine",
     ]
 
 
@@ -86,6 +87,17 @@ def test_importing_lancepart_leaves_out_what_a_table_does_not_need(tmp_path: Pat
     found = run(TABLE.format(root=str(tmp_path / "t")))
     assert not {name for name in found if name.startswith(HEAVY)}
     assert "lancepart.maintain.upgrade" not in found
+
+
+def test_upkeep_leaves_out_the_progress_bar_where_nobody_sees_it(tmp_path: Path) -> None:
+    quiet = "import os\nfor name in ('FORCE_COLOR', 'TTY_COMPATIBLE', 'TTY_INTERACTIVE'): os.environ.pop(name, None)"
+    upkeep = (
+        "from datetime import timedelta\ntable.append([{'k': 2}, {'k': 3}])\n"
+        "table.maintenance.remove_orphans(timedelta(days=7), dry_run=True)"
+    )
+    found = run(f"{quiet}\n{TABLE.format(root=str(tmp_path / 't'))}\n{upkeep}")
+    assert "lancepart.maintain.progress" in found
+    assert "rich" not in found
 
 
 def test_sparks_workers_leave_out_the_catalog() -> None:

@@ -19,7 +19,7 @@ from lance_namespace import (
 )
 from lance_namespace_urllib3_client.models import CommitTableOperation, CommitTableResult
 
-from lancepart.catalog import directories, lifecycle, requests, staging, tables, versions
+from lancepart.catalog import declaring, directories, requests, staging, tables, versions
 from lancepart.catalog.context import Catalog, shown
 from lancepart.catalog.properties import refuse_own
 from lancepart.errors import (
@@ -29,13 +29,14 @@ from lancepart.errors import (
     TableAlreadyExistsError,
     UnsupportedOperationError,
 )
+from lancepart.format.rows import table_row
 from lancepart.model.ids import check_path, object_id
-from lancepart.storage.manifest_rows import TABLE, TABLE_VERSION, Change, Row, now
+from lancepart.storage.manifest_rows import TABLE_VERSION, Change
 from lancepart.storage.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class BatchStep:
     """One operation of a batch: its part of the commit, what follows it, and what takes it back if it fails."""
 
     change: Callable[[Snapshot, bool], Change]
@@ -46,7 +47,7 @@ class Step:
 def commit_tables(catalog: Catalog, request: BatchCommitTablesRequest) -> BatchCommitTablesResponse:
     """Declare tables, create and delete versions and deregister tables, all of it or nothing."""
     catalog.require_manifest("BatchCommitTables")
-    steps: list[Step] = []
+    steps: list[BatchStep] = []
     try:
         for operation in request.operations or ():
             steps.append(_step(catalog, operation))  # noqa: PERF401 - what was made before a failure is undone
@@ -58,7 +59,7 @@ def commit_tables(catalog: Catalog, request: BatchCommitTablesRequest) -> BatchC
     return BatchCommitTablesResponse(results=[step.after() for step in steps])
 
 
-def _whole(steps: list[Step], snapshot: Snapshot, retry: bool) -> Change:
+def _whole(steps: list[BatchStep], snapshot: Snapshot, retry: bool) -> Change:
     change = Change()
     for step in steps:
         change += step.change(snapshot, retry)
@@ -68,8 +69,8 @@ def _whole(steps: list[Step], snapshot: Snapshot, retry: bool) -> Change:
     return change
 
 
-def _step(catalog: Catalog, operation: CommitTableOperation) -> Step:
-    makers: dict[str, Callable[..., Step]] = {
+def _step(catalog: Catalog, operation: CommitTableOperation) -> BatchStep:
+    makers: dict[str, Callable[..., BatchStep]] = {
         "declare_table": _declare,
         "create_table_version": _create_version,
         "delete_table_versions": _delete_versions,
@@ -82,18 +83,16 @@ def _step(catalog: Catalog, operation: CommitTableOperation) -> Step:
     return makers[name](catalog, request)
 
 
-def _declare(catalog: Catalog, request: DeclareTableRequest) -> Step:
+def _declare(catalog: Catalog, request: DeclareTableRequest) -> BatchStep:
     path = check_path(request.id, what="table")
     properties = dict(refuse_own(request.properties or {}))
     snapshot = catalog.snapshot()
-    lifecycle.refuse_existing(catalog, snapshot, path)
-    location = lifecycle.declared_location(catalog, snapshot, path, request.location)
+    declaring.refuse_existing(catalog, snapshot, path)
+    location = declaring.declared_location(catalog, snapshot, path, request.location)
     token = directories.reserve(catalog, location)
     if token is None:
         raise ConcurrentModificationError(f"table {shown(path)} is being created by another writer at this moment")
-    row = Row(
-        object_id=object_id(path), object_type=TABLE, location=location, metadata=properties or None, created_at=now()
-    )
+    row = table_row(object_id(path), location, properties)
 
     def change(snapshot: Snapshot, retry: bool) -> Change:
         touches = tables.require_parent(catalog, snapshot, path)
@@ -111,10 +110,10 @@ def _declare(catalog: Catalog, request: DeclareTableRequest) -> Step:
         directories.restore_reservation(catalog, location, token)
         return CommitTableResult(declare_table=response)
 
-    return Step(change=change, after=after, undo=lambda: directories.unreserve(catalog, location, token))
+    return BatchStep(change=change, after=after, undo=lambda: directories.unreserve(catalog, location, token))
 
 
-def _create_version(catalog: Catalog, request: CreateTableVersionRequest) -> Step:
+def _create_version(catalog: Catalog, request: CreateTableVersionRequest) -> BatchStep:
     requests.refuse_branch(request.branch)
     table = tables.locate(catalog, request.id)
     tables.refuse_published(table, "append")
@@ -125,10 +124,12 @@ def _create_version(catalog: Catalog, request: CreateTableVersionRequest) -> Ste
         done = CreateTableVersionResponse(version=versions.finish(catalog, staged))
         return CommitTableResult(create_table_version=done)
 
-    return Step(change=lambda snapshot, retry: versions.creation(catalog, snapshot, [staged], retry=retry), after=after)
+    return BatchStep(
+        change=lambda snapshot, retry: versions.creation(catalog, snapshot, [staged], retry=retry), after=after
+    )
 
 
-def _delete_versions(catalog: Catalog, request: BatchDeleteTableVersionsRequest) -> Step:
+def _delete_versions(catalog: Catalog, request: BatchDeleteTableVersionsRequest) -> BatchStep:
     requests.refuse_branch(request.branch)
     table = tables.locate(catalog, request.id)
     tables.refuse_published(table, "maintenance.expire")
@@ -144,10 +145,10 @@ def _delete_versions(catalog: Catalog, request: BatchDeleteTableVersionsRequest)
         done = BatchDeleteTableVersionsResponse(deleted_count=len(chosen))
         return CommitTableResult(delete_table_versions=done)
 
-    return Step(change=change, after=after)
+    return BatchStep(change=change, after=after)
 
 
-def _deregister(catalog: Catalog, request: DeregisterTableRequest) -> Step:
+def _deregister(catalog: Catalog, request: DeregisterTableRequest) -> BatchStep:
     table = tables.locate(catalog, request.id)
     tables.refuse_published(table, "delete")
     if table.row is None:
@@ -165,7 +166,7 @@ def _deregister(catalog: Catalog, request: DeregisterTableRequest) -> Step:
     response = DeregisterTableResponse(
         id=list(table.path), location=catalog.root.uri_of(table.location), properties=table.properties
     )
-    return Step(
+    return BatchStep(
         change=change,
         after=lambda: CommitTableResult(deregister_table=response),
         undo=lambda: hidden and directories.unhide(catalog, table.location),

@@ -99,7 +99,7 @@ class Catalog:
         return self.manifest_enabled and snapshot.properties.get(VERSION_MANAGEMENT, "").lower() == "true"
 
     def uses_v1_name(self, path: Sequence[str]) -> bool:
-        """Whether a table is to live in ``<name>.lance``, for clients that only list directories."""
+        """Whether a table's directory is ``<name>.lance``, for clients that only list directories."""
         return self.dir_listing_enabled and len(path) == 1
 
 

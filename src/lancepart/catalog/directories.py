@@ -46,7 +46,7 @@ class State(Enum):
 
 
 def v1_location(name: str) -> str:
-    """Where a table of the root lives for clients that only list directories."""
+    """The directory of a table of the root for clients that only list directories."""
     return name + SUFFIX
 
 
@@ -71,10 +71,10 @@ def state(catalog: Catalog, location: str) -> State:
 
 
 def keep(catalog: Catalog, location: str) -> None:
-    """Note for good that the manifest answers for a directory which the listing would count by its data files alone.
+    """Mark permanently that the manifest owns a directory which the listing would count by its data files alone.
 
-    It is noted before the first file comes and before the last row goes, so that whoever sees such files without a row
-    sees the note.
+    The mark is written before the first file and before the last row is removed, so that a client that sees such files
+    without a row sees the mark.
     """
     if catalog.manifest_enabled and _has_v1_name(location):
         catalog.files.put_new(_note(location))
@@ -147,7 +147,7 @@ def _counts(found: State) -> bool:
 
 
 def reserve(catalog: Catalog, location: str) -> bytes | None:
-    """Mark a directory as that of a declared table; what tells the mark from others, None if another writer has one."""
+    """Mark a directory as that of a declared table; the mark's identity, None if another writer has marked it."""
     keep(catalog, location)
     try:
         return catalog.files.claim(f"{location}/{RESERVED}")
@@ -175,7 +175,7 @@ def unreserve(catalog: Catalog, location: str, token: bytes | None = None) -> No
 def hide(catalog: Catalog, location: str, *, dropped: bool) -> bool:
     """Mark a directory so that the listing no longer counts it as a table; say whether the mark is this caller's.
 
-    The mark of a deregistration, which keeps the data, holds against that of a drop, whichever comes first.
+    The mark of a deregistration, which keeps the data, takes precedence over that of a drop.
     """
     if dropped:
         return catalog.files.put_new(f"{location}/{DEREGISTERED}", _DROPPED)
@@ -198,8 +198,9 @@ def tidy(catalog: Catalog, location: str) -> None:
 def is_standing(catalog: Catalog, location: str, token: bytes | None = None) -> bool:
     """Whether a directory that has just got its row still holds its table: a version, or the mark of its declaration.
 
-    A drop marks a directory before it looks for rows that name it, and removes its own mark last. So a row that came
-    too late for it finds that mark, or nothing of the table. Only a name that the listing knows is used for two tables.
+    A drop marks a directory before it looks for rows that name it, and removes its own mark last. So a row that is
+    inserted too late finds that mark, or no file of the table. Only a name that the listing knows is used for two
+    tables.
     """
     if not _has_v1_name(location):
         return True
@@ -218,7 +219,7 @@ def _is_reserved(catalog: Catalog, location: str, token: bytes | None) -> bool:
 
 
 def remove_unnamed(catalog: Catalog, location: str) -> bool:
-    """Remove a directory that no row names, marked first, so that a row which comes meanwhile is taken back."""
+    """Mark and remove a directory that no row names; a row that is inserted meanwhile is removed by its writer."""
     marked = hide(catalog, location, dropped=True)
     if is_named(catalog.snapshot(), location):
         if marked:
@@ -229,7 +230,7 @@ def remove_unnamed(catalog: Catalog, location: str) -> bool:
 
 
 def is_leftover(catalog: Catalog, location: str) -> bool:
-    """Whether a directory is what remains of a table whose drop did not come to its end."""
+    """Whether a directory is left over from a drop that did not finish."""
     try:
         return catalog.files.read(f"{location}/{DEREGISTERED}") == _DROPPED
     except FileNotFoundError:
@@ -247,7 +248,7 @@ def sweep_leftover(catalog: Catalog, location: str) -> None:
 
 
 def delete(catalog: Catalog, location: str) -> None:
-    """Remove a table directory; the mark that hides it goes last."""
+    """Remove a table directory; the mark that hides it is removed last."""
     catalog.root.uri_of(location)
     catalog.files.delete_directory(location, last=DEREGISTERED)
 
@@ -262,7 +263,7 @@ def refuse_other(catalog: Catalog, row: Row) -> None:
 
 
 def hide_rows(catalog: Catalog, snapshot: Snapshot, rows: Collection[Row]) -> None:
-    """Hide the directories of tables that go with their namespace, if the listing would count what is left of them."""
+    """Hide the directories of tables that are dropped with their namespace, if the listing would count them."""
     going = {row.object_id for row in rows}
     locations = {row.location for row in rows if row.object_type == TABLE and row.location}
     for location in sorted(filter(_has_v1_name, locations)):
@@ -279,7 +280,7 @@ def unhide_rows(catalog: Catalog, rows: Iterable[Row]) -> None:
 
 
 def meant(row: Row) -> removal.Meant:
-    """What tells whether the manifest of a partitioned table is that of the table which a row means."""
+    """The identity of a partitioned table, by which a row's table is distinguished from another one at its location."""
     return partial(partitioned.is_table, identity=identity(row.metadata))
 
 

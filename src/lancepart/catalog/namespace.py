@@ -98,9 +98,11 @@ from lance_namespace import (
 
 from lancepart.catalog import (
     batch,
+    creating,
     data,
+    declaring,
+    dropping,
     indices,
-    lifecycle,
     namespaces,
     query,
     registering,
@@ -145,7 +147,7 @@ class DirectoryNamespace(LanceNamespace):
         )
 
     def namespace_id(self) -> str:
-        """What tells this catalog from others, without its credentials."""
+        """The identity of this catalog, without its credentials."""
         return f"DirectoryNamespace(root={self._catalog.root.uri!r})"
 
     def __repr__(self) -> str:
@@ -196,12 +198,12 @@ class DirectoryNamespace(LanceNamespace):
         return run(tables.exists, self._catalog, self, read(TableExistsRequest, request))
 
     def declare_table(self, request: DeclareTableRequest) -> DeclareTableResponse:
-        """See :func:`lancepart.catalog.lifecycle.declare`."""
-        return run(lifecycle.declare, self._catalog, read(DeclareTableRequest, request))
+        """See :func:`lancepart.catalog.declaring.declare`."""
+        return run(declaring.declare, self._catalog, read(DeclareTableRequest, request))
 
     def create_table(self, request: CreateTableRequest, request_data: bytes) -> CreateTableResponse:
-        """See :func:`lancepart.catalog.lifecycle.create`."""
-        return run(lifecycle.create, self._catalog, self, read(CreateTableRequest, request), request_data)
+        """See :func:`lancepart.catalog.creating.create`."""
+        return run(creating.create, self._catalog, self, read(CreateTableRequest, request), request_data)
 
     def register_table(self, request: RegisterTableRequest) -> RegisterTableResponse:
         """See :func:`lancepart.catalog.registering.register`."""
@@ -212,8 +214,8 @@ class DirectoryNamespace(LanceNamespace):
         return run(registering.deregister, self._catalog, read(DeregisterTableRequest, request))
 
     def drop_table(self, request: DropTableRequest) -> DropTableResponse:
-        """See :func:`lancepart.catalog.lifecycle.drop`."""
-        return run(lifecycle.drop, self._catalog, read(DropTableRequest, request))
+        """See :func:`lancepart.catalog.dropping.drop`."""
+        return run(dropping.drop, self._catalog, read(DropTableRequest, request))
 
     def rename_table(self, request: RenameTableRequest) -> RenameTableResponse:
         """See :func:`lancepart.catalog.rename.rename`."""

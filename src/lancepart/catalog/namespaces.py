@@ -31,7 +31,7 @@ from lancepart.errors import (
 from lancepart.format.names import SCHEMA, SPEC_PREFIX
 from lancepart.model.aliases import JsonMapping
 from lancepart.model.ids import check_path, object_id
-from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, Update, dump_metadata, now
+from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, RowUpdate, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
 
 _Plan = Callable[[Snapshot, bool], tuple[Change, tuple[JsonMapping | None, list[Row]]]]
@@ -66,7 +66,7 @@ def create(catalog: Catalog, request: CreateNamespaceRequest) -> CreateNamespace
         inside = _droppable(catalog, snapshot, snapshot.below(identifier))
         fresh = {"metadata": dump_metadata(properties) if properties else None, "created_at": row.created_at}
         return Change(
-            updates=(Update(object_id=identifier, values=fresh),),
+            updates=(RowUpdate(object_id=identifier, values=fresh),),
             deletes=tuple(child.object_id for child in inside),
             touches=touches,
         ), (properties, inside)
@@ -122,7 +122,7 @@ def exists(catalog: Catalog, request: NamespaceExistsRequest) -> NamespaceExists
 
 
 def drop(catalog: Catalog, request: DropNamespaceRequest) -> DropNamespaceResponse:
-    """Remove a namespace, with all that is in it if asked to cascade, in one commit."""
+    """Remove a namespace, with its content if the request says cascade, in one commit."""
     catalog.require_manifest("DropNamespace")
     path = check_path(request.id, what="namespace", root_allowed=True)
     mode = requests.mode(request.mode, ["fail", "skip"], what="DropNamespace mode")
@@ -155,7 +155,7 @@ def drop(catalog: Catalog, request: DropNamespaceRequest) -> DropNamespaceRespon
 
 
 def _droppable(catalog: Catalog, snapshot: Snapshot, rows: list[Row]) -> list[Row]:
-    """Refuse to drop what is not what its row says, and hide the rest from the listing."""
+    """Refuse to drop a directory that does not match its row, and hide the rest from the listing."""
     for row in rows:
         directories.refuse_other(catalog, row)
     directories.hide_rows(catalog, snapshot, rows)
@@ -163,7 +163,7 @@ def _droppable(catalog: Catalog, snapshot: Snapshot, rows: list[Row]) -> list[Ro
 
 
 def _remove(catalog: Catalog, identifier: str, plan: _Plan) -> JsonMapping | None:
-    """Commit a plan that also tells which rows go, and remove the tables of these; nothing is gone if it fails."""
+    """Commit a plan and remove the tables whose rows it deletes; if the commit fails, nothing is removed."""
     try:
         properties, dropped = catalog.manifest.transact(plan)
     except LanceNamespaceError:

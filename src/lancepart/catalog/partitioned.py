@@ -69,7 +69,7 @@ def refuse_owned(snapshot: Snapshot, path: Sequence[str], call: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What is read of a leaf: a version or a tag, of a branch if not of main; ``number`` counts the leaf's versions."""
+    """The part of a leaf to read: a version or a tag, on main or on a branch; ``number`` counts the leaf's versions."""
 
     version: int | str | None
     branch: str | None = None

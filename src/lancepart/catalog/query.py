@@ -121,5 +121,9 @@ def _only_vector_column(dataset: Dataset) -> str:
 def _full_text(text: QueryTableRequestFullTextQuery) -> JsonObject:
     if text.string_query is None:
         raise UnsupportedOperationError("structured full-text queries are not supported: send a string_query")
-    asked = text.string_query
-    return {"query": asked.query, "columns": list(asked.columns)} if asked.columns else {"query": asked.query}
+    string_query = text.string_query
+    return (
+        {"query": string_query.query, "columns": list(string_query.columns)}
+        if string_query.columns
+        else {"query": string_query.query}
+    )

@@ -12,13 +12,14 @@ from lance_namespace import (
     RegisterTableResponse,
 )
 
-from lancepart.catalog import directories, lifecycle, partitioned, requests, tables
+from lancepart.catalog import declaring, directories, dropping, partitioned, requests, tables
 from lancepart.catalog.context import Catalog, shown
 from lancepart.catalog.properties import as_properties, own_root, refuse_own
 from lancepart.errors import InvalidInputError, TableAlreadyExistsError, UnsupportedOperationError
+from lancepart.format.rows import table_row
 from lancepart.model.ids import check_path, object_id
 from lancepart.storage.dataset import open_dataset, set_table_metadata
-from lancepart.storage.manifest_rows import NAMESPACE, TABLE, TABLE_VERSION, Change, Row, Update, now
+from lancepart.storage.manifest_rows import NAMESPACE, TABLE, TABLE_VERSION, Change, Row, RowUpdate
 from lancepart.storage.root import check_location
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import MissingError
@@ -36,13 +37,11 @@ def register(catalog: Catalog, request: RegisterTableRequest) -> RegisterTableRe
     partitioned.refuse_owned(catalog.snapshot(), path, "append")
     _refuse_missing(catalog, location)
     properties = {**tables.own_properties(catalog, location), **given}
-    row = Row(
-        object_id=object_id(path), object_type=TABLE, location=location, metadata=properties or None, created_at=now()
-    )
+    row = table_row(object_id(path), location, properties)
 
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
         touches = tables.require_parent(catalog, snapshot, path)
-        lifecycle.refuse_shared(snapshot, row.object_id, location)
+        declaring.refuse_shared(snapshot, row.object_id, location)
         found = snapshot.row(row.object_id)
         if found is None and (mode == "overwrite" or _is_free(catalog, snapshot, path, location)):
             return Change(inserts=(row,), touches=touches), None
@@ -51,7 +50,7 @@ def register(catalog: Catalog, request: RegisterTableRequest) -> RegisterTableRe
         values = {"location": location, "metadata": row.value("metadata")}
         versions = tuple(version.object_id for version in snapshot.below(row.object_id, TABLE_VERSION))
         return Change(
-            updates=(Update(object_id=row.object_id, values=values),), deletes=versions, touches=touches
+            updates=(RowUpdate(object_id=row.object_id, values=values),), deletes=versions, touches=touches
         ), None
 
     catalog.manifest.transact(plan)
@@ -74,7 +73,7 @@ def _is_free(catalog: Catalog, snapshot: Snapshot, path: tuple[str, ...], locati
 
 
 def _refuse_missing(catalog: Catalog, location: str) -> None:
-    """Refuse to register what is no Lance table: a drop would remove it with all that is in it."""
+    """Refuse to register a directory that is no Lance table: a drop would remove all of its content."""
     if not directories.is_lance(catalog, location):
         raise InvalidInputError(f"location {location!r} holds no table: write one there first, or declare the table")
     if (inner := catalog.files.inner_table(location)) is not None:
@@ -86,7 +85,7 @@ def _register_v1(
 ) -> RegisterTableResponse:
     """Without the manifest, a table can only be registered again where it was deregistered.
 
-    The document's way back is to remove the mark and then to register, so that a table without a mark is fine.
+    The specification removes the mark and then registers, so a table without a mark is accepted.
     """
     if len(path) > 1:
         tables.require_parent(catalog, catalog.snapshot(), path)
@@ -94,7 +93,7 @@ def _register_v1(
         raise UnsupportedOperationError("RegisterTable at another place needs the manifest (manifest_enabled=true)")
     _refuse_missing(catalog, location)
     if properties and not directories.have_data(catalog, [location])[0]:
-        lifecycle.refuse_unkept(catalog, properties)
+        declaring.refuse_unkept(catalog, properties)
     directories.unhide(catalog, location)
     _give(catalog, location, properties)
     return RegisterTableResponse(location=location, properties=tables.own_properties(catalog, location))
@@ -107,7 +106,7 @@ def deregister(catalog: Catalog, request: DeregisterTableRequest) -> DeregisterT
         return forgotten
     located = tables.locate(catalog, request.id)
     tables.refuse_published(located, "delete")
-    lifecycle.forget(catalog, located, dropped=False)
+    dropping.forget(catalog, located, dropped=False)
     return DeregisterTableResponse(
         id=list(located.path), location=catalog.root.uri_of(located.location), properties=located.properties
     )

@@ -7,7 +7,7 @@ import dataclasses
 
 from lance_namespace import RenameTableRequest, RenameTableResponse
 
-from lancepart.catalog import directories, lifecycle, partitioned, tables
+from lancepart.catalog import declaring, directories, partitioned, tables
 from lancepart.catalog.context import Catalog, shown
 from lancepart.catalog.tables import Located
 from lancepart.errors import (
@@ -17,6 +17,7 @@ from lancepart.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
+from lancepart.format.rows import table_row
 from lancepart.model.ids import check_path, hashed_location, object_id
 from lancepart.storage.manifest_rows import TABLE, TABLE_VERSION, Change, Row, now
 from lancepart.storage.snapshot import Snapshot
@@ -26,7 +27,7 @@ def rename(catalog: Catalog, request: RenameTableRequest) -> RenameTableResponse
     """Give a table another name, or another namespace, in one commit.
 
     A table in ``<name>.lance`` moves to a hashed directory: its files are cloned there, the manifest is switched over,
-    and the old directory goes. Until the switch the old name holds, after it the new one, wherever a crash comes.
+    and the old directory is removed. A crash leaves either the old name or the new one, never both or neither.
     """
     catalog.require_manifest("RenameTable")
     path = check_path(request.id, what="table")
@@ -78,7 +79,7 @@ def _move(catalog: Catalog, located: Located, target: tuple[str, ...]) -> None:
 
 
 def _switch(catalog: Catalog, located: Located, target: tuple[str, ...], location: str) -> None:
-    """One commit in which the old row and its versions' rows go and the new ones come."""
+    """One commit that replaces the old row and its versions' rows by new ones."""
     renamed = object_id(target)
     stamp = now()
 
@@ -127,7 +128,7 @@ def _adopt(catalog: Catalog, names: list[str]) -> int:
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, tuple[Row, ...]]:
         found = snapshot.rows(names)
         rows = tuple(
-            Row(object_id=name, object_type=TABLE, location=directories.v1_location(name), created_at=now())
+            table_row(name, directories.v1_location(name))
             for name in names
             if name not in found and directories.exists(catalog, directories.v1_location(name))
         )
@@ -136,6 +137,6 @@ def _adopt(catalog: Catalog, names: list[str]) -> int:
     adopted = 0
     for row in catalog.manifest.transact(plan):
         with contextlib.suppress(ConcurrentModificationError):
-            lifecycle.confirm(catalog, row, directories.exists(catalog, row.location or ""))
+            declaring.confirm(catalog, row, directories.exists(catalog, row.location or ""))
             adopted += 1
     return adopted

@@ -20,11 +20,11 @@ from lancepart.errors import (
 from lancepart.model.aliases import JsonObject
 from lancepart.model.versions import DIRECTORY, NamingScheme, version_of
 from lancepart.storage.files import FileInfo
-from lancepart.storage.manifest_rows import TABLE_VERSION, Row, Update, dump_metadata, now
+from lancepart.storage.manifest_rows import TABLE_VERSION, Row, RowUpdate, dump_metadata, now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Staged:
+class StagedVersion:
     """A manifest that waits to become a version; ``name`` is its file in the table's ``_versions``."""
 
     table: Located
@@ -46,7 +46,7 @@ class Staged:
 
     @property
     def final_path(self) -> str:
-        """Where the finished manifest is to be."""
+        """The final path of the manifest."""
         return f"{self.table.location}/{DIRECTORY}/{self.scheme.file_name(self.version)}"
 
     def row(self) -> Row:
@@ -68,7 +68,9 @@ class Staged:
         )
 
 
-def read(catalog: Catalog, table: Located, request: CreateTableVersionRequest | CreateTableVersionEntry) -> Staged:
+def read(
+    catalog: Catalog, table: Located, request: CreateTableVersionRequest | CreateTableVersionEntry
+) -> StagedVersion:
     """What a request stages, checked: it must lie in the table's own ``_versions``, and be there."""
     if request.version is None or request.version < 1:
         raise InvalidInputError(f"version {request.version} of table {shown(table.path)}: versions start at 1")
@@ -78,7 +80,7 @@ def read(catalog: Catalog, table: Located, request: CreateTableVersionRequest | 
         if request.naming_scheme
         else NamingScheme.of_file(name) or _scheme_in_use(catalog, table)
     )
-    staged = Staged(
+    staged = StagedVersion(
         table=table,
         version=request.version,
         name=name,
@@ -95,7 +97,7 @@ def read(catalog: Catalog, table: Located, request: CreateTableVersionRequest | 
     return staged
 
 
-def _is_done(catalog: Catalog, staged: Staged) -> bool:
+def _is_done(catalog: Catalog, staged: StagedVersion) -> bool:
     """Whether the version is finished already, so that the answer is 'exists', not 'nothing staged'."""
     return catalog.files.exists(staged.final_path)
 
@@ -117,7 +119,7 @@ def _scheme_in_use(catalog: Catalog, table: Located) -> NamingScheme:
     return NamingScheme.V1 if schemes == {NamingScheme.V1} else NamingScheme.V2
 
 
-def finalize_new(catalog: Catalog, staged: Staged) -> TableVersion:
+def finalize_new(catalog: Catalog, staged: StagedVersion) -> TableVersion:
     """Copy a staged manifest to its final place if no version is there, and remove the staged one."""
     message = f"version {staged.version} of table {shown(staged.table.path)} already exists"
     if any(item.version == staged.version for item in files(catalog, staged.table)):
@@ -130,7 +132,7 @@ def finalize_new(catalog: Catalog, staged: Staged) -> TableVersion:
     return final
 
 
-def copy_to_final(catalog: Catalog, staged: Staged) -> TableVersion:
+def copy_to_final(catalog: Catalog, staged: StagedVersion) -> TableVersion:
     """Copy a committed version's manifest to its final place; done twice, it is the same."""
     try:
         catalog.files.put_new(staged.final_path, catalog.files.read(staged.path))
@@ -143,12 +145,12 @@ def copy_to_final(catalog: Catalog, staged: Staged) -> TableVersion:
     return _finished(catalog, staged)
 
 
-def discard(catalog: Catalog, staged: Staged) -> None:
+def discard(catalog: Catalog, staged: StagedVersion) -> None:
     """Remove a staged manifest that is finished."""
     catalog.files.delete(staged.path)
 
 
-def _finished(catalog: Catalog, staged: Staged) -> TableVersion:
+def _finished(catalog: Catalog, staged: StagedVersion) -> TableVersion:
     name = staged.scheme.file_name(staged.version)
     info = next((item for item in _listed(catalog, staged.table) if _base(item) == name), None)
     if info is None:
@@ -207,12 +209,12 @@ def is_final(row: Row) -> bool:
     return path is None or version_of(str(path).rsplit("/", 1)[-1]) is not None
 
 
-def of_staged_row(table: Located, row: Row, version: int) -> Staged:
+def of_staged_row(table: Located, row: Row, version: int) -> StagedVersion:
     """What a row that was never finished points at."""
     details = row.metadata or {}
     name = _name_in(table, details["manifest_path"])
     scheme = details.get("naming_scheme")
-    return Staged(
+    return StagedVersion(
         table=table,
         version=version,
         name=name,
@@ -248,10 +250,10 @@ def _millis(row: Row) -> int | None:
     return None if row.created_at is None else int(row.created_at.timestamp() * 1000)
 
 
-def pointer(row: Row, staged: Staged, final: TableVersion) -> Update:
+def pointer(row: Row, staged: StagedVersion, final: TableVersion) -> RowUpdate:
     """The update that points a version's row at its finished manifest."""
     details = dict(row.metadata or {})
     details |= {"manifest_path": staged.final_path, "manifest_size": final.manifest_size}
     if final.e_tag:
         details["e_tag"] = final.e_tag
-    return Update(object_id=row.object_id, values={"metadata": dump_metadata(details)})
+    return RowUpdate(object_id=row.object_id, values={"metadata": dump_metadata(details)})

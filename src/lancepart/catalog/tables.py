@@ -47,7 +47,7 @@ _STRONG, _WEAK = "strong", "weak"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """A table that exists: where it lives, and its row if the manifest knows it.
+    """A table that exists: its location, and its row if the manifest has one.
 
     ``leaf_of`` is the mode, strong or weak, of the partitioned table that it is a leaf of.
     """
@@ -105,7 +105,7 @@ def require(catalog: Catalog, snapshot: Snapshot, path: Sequence[str]) -> Locate
 
 
 def is_shared(snapshot: Snapshot, located: Located) -> bool:
-    """Whether another table of the manifest lives in the same directory, inside or around it, which then stays."""
+    """Whether another table of the manifest is in the same directory, inside or around it, which is then kept."""
     return directories.is_named(snapshot, located.location, besides=located.identifier)
 
 
@@ -121,7 +121,7 @@ def require_parent(catalog: Catalog, snapshot: Snapshot, path: Sequence[str]) ->
 
 
 def refuse_published(table: Located, call: str, *, weak: bool = False) -> None:
-    """A leaf of a partitioned table changes and goes by that table's own calls; a weak one's rows are open to all."""
+    """Refuse to change a leaf except through its partitioned table; with weak transactions its rows may be changed."""
     if table.is_published or (weak and table.leaf_of is not None):
         raise UnsupportedOperationError(
             f"table {shown(table.path)} is a leaf of a partitioned table: use lancepart.open_table(…).{call} instead"
@@ -172,7 +172,7 @@ def own_properties(catalog: Catalog, location: str) -> dict[str, str]:
 
 
 def _newest(catalog: Catalog, located: Located) -> int:
-    """The number under which a leaf's versions are listed; 0 where nobody counts them."""
+    """The number under which a leaf's versions are listed; 0 where they have none."""
     snapshot = catalog.snapshot()
     row = snapshot.row(located.identifier)
     return 0 if row is None else partitioned.published(snapshot, row).number

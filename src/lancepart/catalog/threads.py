@@ -15,8 +15,8 @@ Result = TypeVar("Result")
 def run(operation: Callable[Arguments, Result], /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
     """Call an operation here, or on a thread of ours if pylance is the caller.
 
-    pylance asks a namespace for versions from a thread of its runtime, and can't be called back from there: the
-    interpreter aborts. Such a thread is one that Python did not start.
+    pylance calls a namespace for versions from a thread of its runtime, and can't be called from there: the interpreter
+    aborts. Such a thread is one that Python did not start.
     """
     if not isinstance(threading.current_thread(), threading._DummyThread):
         return operation(*arguments, **options)

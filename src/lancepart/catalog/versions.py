@@ -22,7 +22,7 @@ from lance_namespace_urllib3_client.models import TableVersion
 
 from lancepart.catalog import requests, staging, tables
 from lancepart.catalog.context import Catalog, shown
-from lancepart.catalog.staging import Staged
+from lancepart.catalog.staging import StagedVersion
 from lancepart.catalog.tables import Located
 from lancepart.errors import (
     ConcurrentModificationError,
@@ -71,7 +71,7 @@ def batch_create(catalog: Catalog, request: BatchCreateTableVersionsRequest) -> 
     return BatchCreateTableVersionsResponse(versions=finish_all(catalog, staged))
 
 
-def commit(catalog: Catalog, staged: Sequence[Staged]) -> None:
+def commit(catalog: Catalog, staged: Sequence[StagedVersion]) -> None:
     """Put the rows of new versions into the manifest; from here on they exist."""
 
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
@@ -80,7 +80,7 @@ def commit(catalog: Catalog, staged: Sequence[Staged]) -> None:
     catalog.manifest.transact(plan)
 
 
-def creation(catalog: Catalog, snapshot: Snapshot, staged: Sequence[Staged], *, retry: bool) -> Change:
+def creation(catalog: Catalog, snapshot: Snapshot, staged: Sequence[StagedVersion], *, retry: bool) -> Change:
     """The change that inserts versions; each table's row is touched, so that it can't be dropped meanwhile."""
     for item in staged:
         if tables.require(catalog, snapshot, item.table.path).location != item.table.location:
@@ -94,7 +94,7 @@ def creation(catalog: Catalog, snapshot: Snapshot, staged: Sequence[Staged], *, 
     return Change(inserts=tuple(item.row() for item in staged), touches=touches)
 
 
-def _is_taken(catalog: Catalog, snapshot: Snapshot, staged: Staged) -> bool:
+def _is_taken(catalog: Catalog, snapshot: Snapshot, staged: StagedVersion) -> bool:
     """Whether a version has a row or, of a table from before the manifest managed versions, a file."""
     before = f"{staged.table.identifier}${staged.version - 1}"
     found = snapshot.rows([staged.row_id, before])
@@ -103,12 +103,12 @@ def _is_taken(catalog: Catalog, snapshot: Snapshot, staged: Staged) -> bool:
     return any(item.version == staged.version for item in staging.files(catalog, staged.table))
 
 
-def finish(catalog: Catalog, staged: Staged) -> TableVersion:
+def finish(catalog: Catalog, staged: StagedVersion) -> TableVersion:
     """Put a committed version's manifest where readers without the catalog find it, and point its row there."""
     return finish_all(catalog, [staged])[0]
 
 
-def finish_all(catalog: Catalog, staged: Sequence[Staged]) -> list[TableVersion]:
+def finish_all(catalog: Catalog, staged: Sequence[StagedVersion]) -> list[TableVersion]:
     """Finish several versions: all manifests first, then all rows in one commit."""
     finals = [staging.copy_to_final(catalog, item) for item in staged]
     _point(catalog, list(zip(staged, finals, strict=True)))
@@ -117,7 +117,7 @@ def finish_all(catalog: Catalog, staged: Sequence[Staged]) -> list[TableVersion]
     return finals
 
 
-def _point(catalog: Catalog, finished: Sequence[tuple[Staged, TableVersion]]) -> None:
+def _point(catalog: Catalog, finished: Sequence[tuple[StagedVersion, TableVersion]]) -> None:
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
         rows = snapshot.rows(item.row_id for item, _ in finished)
         updates = tuple(
@@ -190,7 +190,7 @@ class Timeline:
         return cls(catalog=catalog, snapshot=snapshot, table=table, numbers=sorted(set(numbers)))
 
     def versions(self, numbers: Sequence[int]) -> list[TableVersion]:
-        """What is known of some versions; those still staged are finished first."""
+        """The details of some versions; those still staged are finished first."""
         rows = self.rows(numbers) if self.table.managed or self.table.is_published else {}
         found = {}
         if len(rows) < len(numbers):
@@ -248,7 +248,7 @@ def _minds_missing(request: BatchDeleteTableVersionsRequest) -> bool:
     return str((request.context or {}).get("ignore_missing", "true")).lower() == "false"
 
 
-def _refuse_repeated(staged: Iterable[Staged]) -> None:
+def _refuse_repeated(staged: Iterable[StagedVersion]) -> None:
     seen: set[str] = set()
     for item in staged:
         if item.row_id in seen:

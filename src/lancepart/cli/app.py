@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lancepart.cli import ask, change, health, history, look, make, namespaces, upkeep
+from lancepart.cli import ask, change, explore, health, history, look, make, measure, namespaces, upkeep
 
 app = typer.Typer(
     name="lancepart",
@@ -18,7 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for group in (make, look, ask, change, history, upkeep, health, namespaces):
+for group in (make, look, ask, change, history, upkeep, health, explore, measure, namespaces):
     group.register(app)
 
 

@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from lancepart.cli.command import AtVersion, Columns, Limit, Root, Where, command
+from lancepart.cli.command import AtVersion, Columns, MayLimit, Root, Where, command
 from lancepart.cli.look import shown
 from lancepart.cli.shell import Answer, Shell, key_values
 from lancepart.errors import InvalidInputError
 from lancepart.queries.connection import connect
 from lancepart.queries.connection import sql as run_sql
+from lancepart.queries.query import BY_NAME
 
 Explain = Annotated[bool, typer.Option("--explain", help="Show the plan instead of rows.", show_default=False)]
 
@@ -30,7 +31,7 @@ def sql(
     tables: Annotated[
         list[str], typer.Argument(help="Tables by name, name=TABLE; or one warehouse.", metavar="[NAME=TABLE]...")
     ] = [],  # noqa: B006
-    limit: Limit = 100,
+    limit: MayLimit = None,
     explain: Explain = False,
 ) -> Answer:
     """Run a query over tables that are given by name, or over all tables of a warehouse."""
@@ -38,11 +39,14 @@ def sql(
     if len(warehouses) > 1:
         raise InvalidInputError(f"{warehouses[1]!r}: name the tables as name=TABLE, and one warehouse at most")
     named = {name: shell.table(root) for name, root in key_values([t for t in tables if "=" in t], "table").items()}
-    if warehouses:
-        found = connect(warehouses[0], storage_options=shell.storage or None).sql(query, params=None, **named)
-    else:
-        found = run_sql(query, params=None, **named)
-    return _explained(found.explain()) if explain else shown(found.to_arrow().slice(0, limit))
+    try:
+        if warehouses:
+            found = connect(warehouses[0], storage_options=shell.storage or None).sql(query, params=None, **named)
+        else:
+            found = run_sql(query, params=None, **named)
+    except InvalidInputError as error:
+        raise InvalidInputError(str(error).replace(BY_NAME, "lancepart sql QUERY events=TABLE")) from error
+    return _explained(found.explain()) if explain else shown(found.to_arrow(), shell.most(limit, 100))
 
 
 def search(
@@ -86,7 +90,7 @@ def join(
     how: Annotated[str, typer.Option("--how", help="inner, left, right, full, semi or anti")] = "inner",
     where: Where = None,
     column: Columns = [],  # noqa: B006
-    limit: Limit = 10,
+    limit: MayLimit = None,
     explain: Explain = False,
 ) -> Answer:
     """Join two tables, partition by partition where these agree."""
@@ -94,7 +98,7 @@ def join(
     found = shell.table(left).join(shell.table(right), keys, how, where, column or None)
     if explain:
         return _explained(found.explain())
-    return shown(found.to_arrow().slice(0, limit))
+    return shown(found.to_arrow(), shell.most(limit, 10))
 
 
 def _explained(text: str) -> Answer:

@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 
 from lancepart.cli.command import DryRun, Root, command
-from lancepart.cli.output import rows_of, show_rows
+from lancepart.cli.output import show_rows
 from lancepart.cli.schema_text import parse_column
 from lancepart.cli.shell import Answer, Shell, committed, key_values
 from lancepart.errors import InvalidInputError
+from lancepart.maintain.describe import partition_by
+from lancepart.report.values import rows_of
 
 
 def register(app: typer.Typer) -> None:
@@ -47,8 +49,10 @@ def evolve(
     """Partition new rows differently; rows that are there stay, and ``rewrite`` moves them."""
     table = shell.table(root)
     spec = table.update_spec(by)
-    rows = [row for row in rows_of(table.inspect.specs()) if row["spec_id"] == spec.id]
-    names = ["spec_id", "field_id", "source", "transform", "result_type"]
+    specs = [row for row in rows_of(table.inspect.specs()) if row["spec_id"] == spec.id]
+    fields = partition_by(table.metadata)
+    rows = [{**row, "partition_by": field} for row, field in zip(specs, fields, strict=True)]
+    names = ["spec_id", "field_id", "partition_by", "result_type"]
     return Answer(payload=rows, show=lambda console: show_rows(console, rows, names))
 
 

@@ -37,6 +37,9 @@ Root = Annotated[str, typer.Argument(help="A table: its root, or warehouse:names
 Where = Annotated[str | None, typer.Option("--where", "-w", help="Which rows: SQL in DataFusion's dialect.")]
 Columns = Annotated[list[str], typer.Option("--column", "-c", help="A column to show; all unless given.")]
 Limit = Annotated[int, typer.Option("-n", "--limit", min=0, help="How many rows at most.")]
+MayLimit = Annotated[
+    int | None, typer.Option("-n", "--limit", min=0, help="How many rows at most; with --json all unless given.")
+]
 AtVersion = Annotated[str | None, typer.Option("--version", help="An older snapshot: its number, a tag or a moment.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.", show_default=False)]
 

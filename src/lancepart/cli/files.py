@@ -23,7 +23,7 @@ _JSON = (".json", ".jsonl", ".ndjson")
 
 
 def found(shell: Shell, patterns: Sequence[str], format: str | None = None, *, same_columns: bool = False) -> RowFiles:
-    """The files that names and globs stand for, local or on the object store whose options are given."""
+    """The files that names and globs match, local or on the object store whose options are given."""
     if format is not None and format not in FORMATS:
         raise InvalidInputError(f"--format is {format!r}: use {', '.join(FORMATS)}")
     kind = format and FORMATS[format]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
-from lancepart.cli.command import Limit, Root, command
+from lancepart.cli.command import MayLimit, Root, command
 from lancepart.cli.look import shown
-from lancepart.cli.output import rows_of, show_rows
+from lancepart.cli.output import show_rows
 from lancepart.cli.shell import Answer, Shell, snapshot_of
 from lancepart.errors import InvalidInputError
+from lancepart.report.values import rows_of
 
 _SHOWN = ["version", "timestamp", "operation", "partitions", "rows_added", "rows_deleted", "by", "tags"]
 
@@ -23,15 +25,22 @@ def register(app: typer.Typer) -> None:
     command(app, destroys=True)(rollback)
 
 
-def snapshots(shell: Shell, root: Root, limit: Limit = 20) -> Answer:
+def snapshots(shell: Shell, root: Root, limit: MayLimit = None) -> Answer:
     """Show the commits that are kept, the newest first."""
     table = shell.table(root)
     names: dict[int, list[str]] = {}
     for name, version in table.tags.list().items():
         names.setdefault(version, []).append(name)
-    rows = rows_of(table.inspect.snapshots())[::-1][:limit]
+    every = rows_of(table.inspect.snapshots())[::-1]
+    rows = every[: shell.most(limit, 20)]
     found = [{**row, "tags": ", ".join(names.get(int(str(row["version"])), []))} for row in rows]
-    return Answer(payload=found, show=lambda console: show_rows(console, found, _SHOWN))
+
+    def show(console: Console) -> None:
+        show_rows(console, found, _SHOWN)
+        if more := len(every) - len(found):
+            console.print(f"… and {more:,} more {'snapshot' if more == 1 else 'snapshots'}: -n shows more")
+
+    return Answer(payload=found, show=show)
 
 
 def changes(
@@ -39,11 +48,11 @@ def changes(
     root: Root,
     since: Annotated[str, typer.Argument(help="A snapshot: its number, a tag or a moment.")],
     until: Annotated[str | None, typer.Argument(help="A later one; the newest unless given.")] = None,
-    limit: Limit = 20,
+    limit: MayLimit = None,
 ) -> Answer:
     """Show the rows that were inserted and deleted between two snapshots."""
     last = None if until is None else snapshot_of(until)
-    return shown(shell.table(root).changes(snapshot_of(since), last).slice(0, limit))
+    return shown(shell.table(root).changes(snapshot_of(since), last), shell.most(limit, 20))
 
 
 def tag(

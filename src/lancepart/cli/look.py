@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from statistics import median
 from typing import Annotated
 
@@ -13,12 +12,15 @@ from rich.markup import escape
 from rich.table import Table
 from rich.tree import Tree
 
-from lancepart.cli.command import AtVersion, Columns, Limit, Root, Where, command
-from lancepart.cli.leaves import Branch, leaves_of, total
-from lancepart.cli.output import bar, number, rows_of, show_record, show_rows, size
+from lancepart.cli.command import AtVersion, Columns, Limit, MayLimit, Root, Where, command
+from lancepart.cli.output import show_record, show_rows
 from lancepart.cli.shell import Answer, Shell
 from lancepart.errors import InvalidInputError
+from lancepart.maintain.describe import partition_by
 from lancepart.plan import planner
+from lancepart.report.leaf_frame import LeafFrame
+from lancepart.report.leaves import Branch, leaves_of
+from lancepart.report.values import bar, number, rows_of, size
 
 
 def register(app: typer.Typer) -> None:
@@ -34,9 +36,9 @@ def register(app: typer.Typer) -> None:
 def info(shell: Shell, root: Root, version: AtVersion = None) -> Answer:
     """Show what a table is: columns, partitioning, size, snapshot."""
     table = shell.table(root, version)
-    metadata, leaves = table.metadata, leaves_of(table)
-    rows, held = total(leaves, "rows"), total(leaves, "bytes")
-    fields = [_field(row) for row in rows_of(table.inspect.specs()) if row["spec_id"] == table.spec.id]
+    metadata, leaves = table.metadata, LeafFrame.of(table)
+    rows, held = leaves.total("rows"), leaves.total("bytes")
+    fields = list(partition_by(metadata))
     columns = {field.name: str(field.type) for field in table.schema}
     about = {
         "root": table.root,
@@ -61,14 +63,6 @@ def info(shell: Shell, root: Root, version: AtVersion = None) -> Answer:
         show_rows(console, [{"column": name, "type": kind} for name, kind in columns.items()], ["column", "type"])
 
     return Answer(payload=payload, show=show)
-
-
-def _field(row: Mapping[str, object]) -> str:
-    """A partition field as ``partition_by`` takes it, or the expression that it is."""
-    transform, source = str(row["transform"]), str(row["source"])
-    if transform == "identity":
-        return source
-    return f"{transform}({source})" if transform.isidentifier() else transform
 
 
 def tree(
@@ -109,7 +103,7 @@ def partitions(
     shell: Shell,
     root: Root,
     sort: Annotated[str, typer.Option("--sort", help="bytes, rows, fragments or name")] = "bytes",
-    limit: Limit = 50,
+    limit: MayLimit = None,
     version: AtVersion = None,
 ) -> Answer:
     """Show the partitions by size, with a bar each, and how skewed they are."""
@@ -117,20 +111,21 @@ def partitions(
         raise InvalidInputError(f"--sort is {sort!r}: use bytes, rows, fragments or name")
     measured = "bytes" if sort == "name" else sort
     leaves = leaves_of(shell.table(root, version))
-    leaves.sort(key=lambda leaf: (0 if sort == "name" else -leaf.measure(measured), leaf.object_id))
+    leaves.sort(key=lambda leaf: (0 if sort == "name" else -leaf.measure(measured), leaf.order))
     sizes = [leaf.measure(measured) for leaf in leaves]
+    kept = leaves[: shell.most(limit, 50)]
     largest, middle = max(sizes, default=0), median(sizes) if sizes else 0
 
     def show(console: Console) -> None:
         table = Table(box=None, header_style="bold", pad_edge=False)
         for name in ("partition", "rows", "size", "fragments", ""):
             table.add_column(name, justify="left" if name in ("partition", "") else "right", overflow="fold")
-        for leaf in leaves[:limit]:
+        for leaf in kept:
             share = leaf.measure(measured) / max(largest, 1)
             sizes = (number(leaf.rows), size(leaf.bytes), number(leaf.fragments))
             table.add_row(escape(leaf.label), *sizes, bar(share))
         console.print(table)
-        more = f", {len(leaves) - limit:,} not shown" if len(leaves) > limit else ""
+        more = f", {len(leaves) - len(kept):,} not shown" if len(leaves) > len(kept) else ""
         skew = f"; the largest has {largest / middle:.1f} times the {measured} of the median" if middle else ""
         console.print(f"{len(leaves):,} partitions{more}{skew}")
 
@@ -140,15 +135,21 @@ def partitions(
         "largest": largest,
         "median": middle,
         "empty": sum(1 for leaf in leaves if leaf.rows == 0),
-        "leaves": [leaf.to_json() for leaf in leaves[:limit]],
+        "leaves": [leaf.to_json() for leaf in kept],
     }
     return Answer(payload=payload, show=show)
 
 
-def shown(rows: pa.Table) -> Answer:
-    """Rows as an answer."""
-    found = rows_of(rows)
-    return Answer(payload=found, show=lambda console: show_rows(console, found, rows.schema.names))
+def shown(rows: pa.Table, limit: int | None = None) -> Answer:
+    """Rows as an answer; what a limit leaves out is counted for people."""
+    found, more = rows_of(rows.slice(0, limit)), 0 if limit is None else rows.num_rows - limit
+
+    def show(console: Console) -> None:
+        show_rows(console, found, rows.schema.names, null="NULL")
+        if more > 0:
+            console.print(f"… and {more:,} more {'row' if more == 1 else 'rows'}: -n shows more")
+
+    return Answer(payload=found, show=show)
 
 
 def head(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -14,14 +15,14 @@ from lance_namespace import (
     ListTablesRequest,
 )
 
-from lancepart.catalog import lifecycle, namespaces, rename, tables
+from lancepart.catalog import dropping, namespaces, rename, tables
 from lancepart.catalog.context import Catalog
 from lancepart.catalog.properties import own_root
 from lancepart.cli.command import DryRun, command
 from lancepart.cli.output import show_rows
 from lancepart.cli.shell import Answer, Shell, key_values
 from lancepart.cli.target import Target
-from lancepart.errors import InvalidInputError
+from lancepart.errors import InvalidInputError, NamespaceNotFoundError
 from lancepart.format.names import NAMESPACE
 from lancepart.model.ids import object_id
 
@@ -51,6 +52,8 @@ def list_all(
     """Show the namespaces and tables of a warehouse or of a namespace."""
     target = Target.parse(place)
     catalog = _catalog(shell, target)
+    if catalog.root.is_local and not os.path.isdir(catalog.root.uri):
+        raise NamespaceNotFoundError(f"there is no directory {target.root!r}: give that of a warehouse")
     catalog.require_namespace(catalog.snapshot(), target.path)
     rows = [{"name": ".".join(path), "kind": kind} for path, kind in _children(catalog, target.path, recursive)]
     return Answer(payload=rows, show=lambda console: show_rows(console, rows, ["name", "kind"]))
@@ -111,13 +114,13 @@ def drop(
     payload = {"name": name, "kind": "table" if is_table else NAMESPACE_KIND, "inside": inside, "dry_run": dry_run}
     if dry_run:
         return Answer(payload=payload)
-    more = f" with {len(inside):,} objects in it" if inside else ""
+    more = f" with {len(inside):,} {'object' if len(inside) == 1 else 'objects'} in it" if inside else ""
     shell.confirm(f"this drops the {payload['kind']} {name}{more}")
     if is_namespace:
         behavior = "Cascade" if cascade or is_table else "Restrict"
         namespaces.drop(catalog, DropNamespaceRequest(id=path, behavior=behavior))
     else:
-        lifecycle.drop(catalog, DropTableRequest(id=path))
+        dropping.drop(catalog, DropTableRequest(id=path))
     return Answer(payload=payload)
 
 

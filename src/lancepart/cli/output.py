@@ -1,124 +1,28 @@
-"""Values, rows and sizes, as JSON and as text."""
+"""Rows and records as text on a terminal."""
 
 from __future__ import annotations
 
-import base64
-import math
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
-from typing import TypeAlias
-from uuid import UUID
 
-import pyarrow as pa
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-Json: TypeAlias = Mapping[str, "Json"] | Sequence["Json"] | str | float | int | bool | None
+from lancepart.report.values import text
 
-_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
-_BLOCKS = " ▏▎▍▌▋▊▉"
-_MOST_ITEMS = 4
-_MOST_CHARACTERS = 60
 _WHOLE = 10_000
 
 
-def rows_of(table: pa.Table) -> list[dict[str, object]]:
-    """The rows of a table, maps as dicts."""
-    return [{key: _mapped(value) for key, value in row.items()} for row in table.to_pylist()]
-
-
-def _mapped(value: object) -> object:
-    pairs = isinstance(value, list) and bool(value) and all(isinstance(item, tuple) for item in value)
-    return dict(value) if pairs else value  # type: ignore[call-overload]
-
-
-def plain(value: object) -> Json:
-    """A value as JSON has it: times in ISO 8601, bytes in base64, decimals and what is no number as text.
-
-    >>> plain({"at": datetime(2026, 1, 31), "n": float("nan"), "b": b"ab"})
-    {'at': '2026-01-31T00:00:00', 'n': 'NaN', 'b': 'YWI='}
-    """
-    match value:
-        case None | bool() | int() | str():
-            return value
-        case float():
-            return value if math.isfinite(value) else "NaN" if math.isnan(value) else "-Infinity"[value > 0 :]
-        case datetime() | date() | time():
-            return value.isoformat()
-        case timedelta():
-            return value.total_seconds()
-        case bytes():
-            return base64.b64encode(value).decode()
-        case Decimal() | UUID():
-            return str(value)
-        case Mapping():
-            return {str(key): plain(item) for key, item in value.items()}
-        case Sequence():
-            return [plain(item) for item in value]
-    return str(value)
-
-
-def text(value: object, most: int = _MOST_CHARACTERS) -> str:
-    """A value in a cell: long texts and lists are cut short.
-
-    >>> text([0.25, 1.0, 2.0, 3.0, 4.0, 5.0]), text(None), text(1234)
-    ('[0.25, 1, 2, 3, … 6]', '', '1234')
-    """
-    match value:
-        case None:
-            return ""
-        case float():
-            return f"{value:g}"
-        case datetime():
-            return value.isoformat(sep=" ", timespec="milliseconds" if value.microsecond else "seconds")
-        case Mapping():
-            return ", ".join(f"{key}={text(item) if item is not None else 'NULL'}" for key, item in value.items())
-        case list() | tuple():
-            shown = ", ".join(text(item) for item in value[:_MOST_ITEMS])
-            return f"[{shown}, … {len(value)}]" if len(value) > _MOST_ITEMS else f"[{shown}]"
-    found = str(plain(value)).replace("\n", " ")
-    return found if len(found) <= most else f"{found[: most - 1]}…"
-
-
-def size(count: float | None) -> str:
-    """A number of bytes.
-
-    >>> size(950), size(1_500_000), size(None)
-    ('950 B', '1.5 MB', '?')
-    """
-    if count is None:
-        return "?"
-    unit = 0
-    while count >= 1000 and unit < len(_UNITS) - 1:
-        count, unit = count / 1000, unit + 1
-    return f"{count:.0f} {_UNITS[unit]}" if unit == 0 else f"{count:.1f} {_UNITS[unit]}"
-
-
-def number(count: int | None) -> str:
-    """A count with its thousands apart."""
-    return "?" if count is None else f"{count:,}"
-
-
-def bar(share: float, width: int = 24) -> str:
-    """A bar whose length is a share of the width.
-
-    >>> bar(0.5, 4), bar(0.0, 4)
-    ('██', '')
-    """
-    eighths = round(max(0.0, min(share, 1.0)) * width * 8)
-    return ("█" * (eighths // 8) + _BLOCKS[eighths % 8]).rstrip()
-
-
-def show_rows(console: Console, rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
-    """Print rows as a table."""
+def show_rows(
+    console: Console, rows: Sequence[Mapping[str, object]], columns: Sequence[str], *, null: str = ""
+) -> None:
+    """Print rows as a table; ``null`` stands for what has no value."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in columns:
         numeric = any(isinstance(row.get(name), int | float) for row in rows)
         table.add_column(escape(name), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(escape(text(row.get(name))) for name in columns))
+        table.add_row(*(escape(null if row.get(name) is None else text(row[name])) for name in columns))
     console.print(table)
 
 

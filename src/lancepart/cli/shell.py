@@ -11,13 +11,21 @@ from datetime import datetime
 import typer
 from rich.console import Console
 
-from lancepart.cli.output import plain, show_record
+from lancepart.cli.output import show_record
 from lancepart.cli.target import Target
 from lancepart.commit.result import CommitResult
 from lancepart.errors import InvalidInputError
+from lancepart.report.values import plain
 from lancepart.table import PartitionedTable
 
 _PIPE_WIDTH = 160
+
+
+class _Console(Console):
+    """A console whose reader may leave, as ``head`` does, without that being a failure."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +49,12 @@ class Shell:
         """The table that a user names, perhaps at an older snapshot."""
         return Target.parse(target).open(self.storage, None if version is None else snapshot_of(version))
 
+    def most(self, limit: int | None, usual: int) -> int | None:
+        """How many rows are shown: as many as requested, else some for people and all for programs."""
+        return limit if limit is not None else None if self.as_json else usual
+
     def confirm(self, what: str) -> None:
-        """Ask before something is destroyed; where nobody can answer, ``--yes`` must be given."""
+        """Confirm before data is destroyed; without a terminal, ``--yes`` is required."""
         if self.yes:
             return
         if not sys.stdin.isatty() or self.as_json:
@@ -54,7 +66,7 @@ class Shell:
         if self.as_json:
             print(json.dumps(plain(answer.payload), ensure_ascii=False))
             return
-        console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
+        console = _Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH, highlight=False)
         if answer.show is not None:
             answer.show(console)
         elif isinstance(answer.payload, Mapping):
@@ -89,6 +101,6 @@ def key_values(texts: list[str], what: str, form: str = "key=value") -> dict[str
     >>> key_values(["aws_region=eu-west-1", "endpoint=http://x?a=b"], "--storage")
     {'aws_region': 'eu-west-1', 'endpoint': 'http://x?a=b'}
     """
-    if wrong := [text for text in texts if "=" not in text]:
+    if wrong := [text for text in texts if text.find("=") < 1]:
         raise InvalidInputError(f"{what} {wrong[0]!r}: write it as {form}")
     return {key: value for key, _, value in (text.partition("=") for text in texts)}

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
 from lancepart.cli.command import FINDINGS, DryRun, Root, Where, command
-from lancepart.cli.output import rows_of, show_record, show_rows, size
+from lancepart.cli.output import show_record, show_rows
 from lancepart.cli.shell import Answer, Shell, key_values
 from lancepart.cli.target import Target
 from lancepart.errors import InvalidInputError
-from lancepart.maintain.collect import SAFE_AGE
 from lancepart.maintain.leaf_maintenance import TARGET_ROWS, MaintenanceResult
 from lancepart.model.duration import age
+from lancepart.report.health import expiring
+from lancepart.report.values import rows_of, size
 from lancepart.table import PartitionedTable
 from lancepart.table import upgrade as upgrade_table
 
 Age = Annotated[str, typer.Option("--older-than", help="An age such as 7d, 12h or 30m, or a moment.")]
 _INDICES = ["name", "type", "columns", "leaves", "rows", "indexed_rows"]
 _BROKEN = ["object_id", "partition", "error"]
+_UNIONS = ["uri", "error"]
+_SEGMENTS = ["name", "segment", "error"]
 _UNPUBLISHED = ["object_id", "read_version", "main_version", "main_rows"]
 
 
@@ -35,7 +37,7 @@ def register(app: typer.Typer) -> None:
     command(app, destroys=True)(orphans)
     command(app, destroys=True)(index)
     command(app, destroys=True)(upgrade)
-    command(app)(check)
+    command(app, destroys=True)(check)
 
 
 def _done(result: MaintenanceResult) -> Answer:
@@ -71,18 +73,6 @@ def expire(shell: Shell, root: Root, older_than: Age, dry_run: DryRun = False) -
         return Answer(payload=old, show=lambda console: show_rows(console, old, names))
     shell.confirm(f"this forgets {len(old):,} snapshots of {table.root}")
     return _done(table.maintenance.expire(limit))
-
-
-def expiring(table: PartitionedTable, older_than: timedelta | datetime) -> list[dict[str, object]]:
-    """The snapshots that an expiry would forget, as far as this machine's clock tells."""
-    now = datetime.now(UTC)
-    cutoff = min(now - older_than if isinstance(older_than, timedelta) else older_than, now - SAFE_AGE)
-    tagged = set(table.tags.list().values())
-    found = table.inspect.snapshots()
-    newest = table.version
-    stamps = found.column("timestamp").to_pylist()
-    rows = [row for row, taken in zip(rows_of(found), stamps, strict=True) if taken < cutoff]
-    return [row for row in rows[:-1] if row["version"] not in tagged and row["version"] != newest] if rows else []
 
 
 def orphans(shell: Shell, root: Root, older_than: Age = "7d", dry_run: DryRun = False) -> Answer:
@@ -139,7 +129,7 @@ def _indices(table: PartitionedTable) -> list[dict[str, object]]:
 
 
 def _value(text: str) -> Any:
-    """A parameter of Lance's: a number or a truth where it reads as one."""
+    """A parameter of Lance's: a number or a boolean where it reads as one."""
     try:
         return json.loads(text)
     except ValueError:
@@ -160,20 +150,54 @@ def upgrade(
     return Answer(payload={"root": done.root, "layout": done.metadata.layout, "version": done.version})
 
 
-def check(shell: Shell, root: Root) -> Answer:
-    """Look for leaves that can't be read, and for commits that bypassed the table; exit code 5 if there are any."""
-    inspect = shell.table(root).inspect
+def check(
+    shell: Shell,
+    root: Root,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Empty the leaves that can't be read.", show_default=False)
+    ] = False,
+    dry_run: DryRun = False,
+) -> Answer:
+    """Look for leaves, published unions and table-wide indices that can't be read; exit code 5 if there are any.
+
+    Commits that bypassed the table are found too.
+    """
+    table = shell.table(root)
+    if repair:
+        return _repaired(shell, table, dry_run=dry_run)
+    inspect = table.inspect
     broken, unpublished = rows_of(inspect.broken()), rows_of(inspect.unpublished_commits())
+    unions, indices = rows_of(inspect.broken_unions()), rows_of(inspect.broken_indices())
+    payload = {"broken": broken, "unpublished": unpublished, "unions": unions, "indices": indices}
 
     def show(console: Console) -> None:
-        if not broken and not unpublished:
-            console.print("every leaf can be opened and has its files; no commit bypassed the table")
+        if not any(payload.values()):
+            console.print("every leaf, union and index has its files; no commit bypassed the table")
         if broken:
-            console.print(f"{len(broken)} leaves can't be read: bring their files back, or delete or overwrite them")
+            console.print(f"{len(broken)} leaves can't be read: bring their files back, or run check --repair")
             show_rows(console, broken, _BROKEN)
         if unpublished:
             console.print(f"{len(unpublished)} leaves have commits that no snapshot names: readers do not see them")
             show_rows(console, unpublished, _UNPUBLISHED)
+        if unions:
+            console.print(f"{len(unions)} published unions can't be read: unpublish them and publish them again")
+            show_rows(console, unions, _UNIONS)
+        if indices:
+            console.print(
+                f"{len(indices)} segments of table-wide indices can't be read: drop and create the indices again"
+            )
+            show_rows(console, indices, _SEGMENTS)
 
-    payload = {"broken": broken, "unpublished": unpublished}
-    return Answer(payload=payload, show=show, code=FINDINGS if broken or unpublished else 0)
+    return Answer(payload=payload, show=show, code=FINDINGS if any(payload.values()) else 0)
+
+
+def _repaired(shell: Shell, table: PartitionedTable, *, dry_run: bool) -> Answer:
+    """Give up the leaves that can't be read, after a yes; their rows can be loaded again."""
+    found = table.maintenance.repair(dry_run=True)
+    if dry_run or not found.skipped:
+        return _done(found)
+    shell.confirm(
+        f"this empties {len(found.skipped):,} leaves of {table.root} that can't be read, and their rows are lost; "
+        "bring their files back from a backup first if there is one"
+    )
+    return _done(table.maintenance.repair(found.skipped))

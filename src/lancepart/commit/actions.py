@@ -1,4 +1,4 @@
-"""What a user wants done to the rows of a table, as values: the same for every layout and whoever does it."""
+"""Changes to the rows of a table, as values: the same for every layout and executor."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol, TypedDict
 
 from lancepart.commit.write_job import APPEND, OVERWRITE, UPSERT, WHERE
 from lancepart.model.aliases import RowSource
+from lancepart.model.predicate import Filter
 from lancepart.write.conform import is_rereadable
 from lancepart.write.frames import AUTO, check_distribution
 
@@ -19,13 +20,13 @@ class RowChanges(Protocol):
     def append(self, data: RowSource, /) -> None:
         """Add rows."""
 
-    def overwrite(self, data: RowSource, where: str | None, /) -> None:
+    def overwrite(self, data: RowSource, where: Filter | None, /) -> None:
         """Replace the partitions that the data touches, or the rows that a filter matches."""
 
-    def delete(self, where: str, /) -> None:
+    def delete(self, where: Filter, /) -> None:
         """Remove the rows that match."""
 
-    def update(self, values: Mapping[str, str], where: str | None, /) -> None:
+    def update(self, values: Mapping[str, str], where: Filter | None, /) -> None:
         """Set columns to SQL expressions in the rows that match."""
 
     def upsert(self, data: RowSource, on: Sequence[str], /) -> None:
@@ -51,7 +52,7 @@ class JobOptions(TypedDict, total=False):
     """How other processes write the rows of an action."""
 
     mode: str
-    where: str | None
+    where: Filter | None
     on: Sequence[str]
 
 
@@ -96,7 +97,7 @@ class Append(RowsAction):
 class Overwrite(RowsAction):
     """Replace the partitions that the data touches, or the rows that a filter matches."""
 
-    where: str | None = None
+    where: Filter | None = None
     name: ClassVar[str] = "overwrite"
 
     @property
@@ -130,7 +131,7 @@ class Upsert(RowsAction):
 class Delete:
     """Remove the rows that match."""
 
-    where: str
+    where: Filter
     name: ClassVar[str] = "delete"
     is_repeatable: ClassVar[bool] = True
 
@@ -144,7 +145,7 @@ class Update:
     """Set columns to SQL expressions in the rows that match."""
 
     values: Mapping[str, str]
-    where: str | None = None
+    where: Filter | None = None
     name: ClassVar[str] = "update"
     is_repeatable: ClassVar[bool] = True
 

@@ -1,7 +1,7 @@
-"""When two commits do not go together: one function a rule, of plain values; ``docs/transactions.md`` has the table.
+"""When two commits conflict: one pure function per rule; ``docs/transactions.md`` has the table.
 
-A rule gives the reason, or ``None`` where both commits can stand. Whoever asks decides what follows from it: an action
-that can be done again from the start is, anything else is a ``CommitConflictError``.
+A rule returns the reason, or ``None`` if both commits can succeed. The caller decides what follows: an action that can
+be repeated from the start is, anything else is a ``CommitConflictError``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class LeafEffect:
 
 
 def with_removal(ours: LeafEffect) -> str | None:
-    """Another writer removed the leaf, which was empty: rows that were only added make the partition anew."""
+    """Another writer removed the leaf, which was empty: rows that were only added recreate the partition."""
     if ours.empties or ours.deletes or ours.relocates or not ours.adds or not ours.can_recreate:
         return "was dropped by another writer"
     return None
@@ -90,14 +90,14 @@ def with_rows(ours: RowDifference, theirs: RowDifference) -> str | None:
 
 
 def with_keys(found: Iterable[npt.NDArray[np.bool_]]) -> str | None:
-    """Another writer added rows to a leaf that an upsert wrote to; ``found`` tells which have a key of the upsert's."""
+    """Another writer added rows to a leaf that an upsert wrote to; ``found`` are those with a key of the upsert."""
     if any(bool(each.any()) for each in found):
         return "got rows from another writer with keys that this one upserts too"
     return None
 
 
 def with_own_rewrite(rewrites: int, before: RowDifference, after: RowDifference) -> str | None:
-    """The transaction wrote the leaf's rows anew: only what it did before that, and added after it, can be rebased."""
+    """The transaction rewrote the leaf: only its changes before that, and rows added after it, can be rebased."""
     if rewrites > 1 or before.added or after.removed or after.deleted:
         return "was changed by another writer while its rows were being rewritten"
     return None
@@ -124,7 +124,7 @@ def with_specs(then: tuple[PartitionSpec, ...], now: tuple[PartitionSpec, ...]) 
 
 
 def changed_leaves(then: Iterable[Leaf], now: Iterable[Leaf]) -> dict[str, Leaf]:
-    """The leaves of a binding read that changed, came or went; a change of the schema alone is no change of a leaf."""
+    """The leaves of a validated read that were changed, added or removed; a schema change alone does not count."""
     seen = {leaf.object_id: leaf for leaf in then}
     other = {leaf.object_id: leaf for leaf in now if not _is_same(seen.pop(leaf.object_id, None), leaf)}
     return other | seen

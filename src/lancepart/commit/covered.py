@@ -14,8 +14,8 @@ from lancepart.storage.translate import MissingError
 def covered(manifest: Manifest, leaves: Collection[str], transaction: str, *, after: int, until: int) -> set[str]:
     """The leaves to which others added versions between the snapshot that a commit was planned on and the commit.
 
-    Each of two commits to one leaf writes the leaf's next number, so that one of them fails. A client that leaves
-    numbers out meets nobody, and its version hides the other.
+    Each of two commits to one leaf writes the leaf's next number, so that one of them fails. A client that skips
+    numbers conflicts with nobody, and its version hides the other.
     """
     found: set[str] = set()
     for version in range(after + 1, until + 1):

@@ -1,7 +1,7 @@
 """Writes whose rows are written by many processes and published by one.
 
-Tasks write fragments only, each for itself: what a leaf is called and where it lives follows from the job, so they need
-not talk. Whoever planned the job commits what the tasks that succeeded report; what others wrote is garbage.
+Tasks write fragments only, each for itself: a leaf's name and location follow from the job, so tasks need not
+coordinate. The driver commits what the successful tasks report; what other tasks wrote is garbage.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from lancepart.errors import CommitConflictError, InvalidInputError
 from lancepart.layout.metadata import TableMetadata
 from lancepart.layout.table_manifest import load
 from lancepart.model.aliases import RowSource
+from lancepart.model.predicate import Filter
 from lancepart.storage.manifest import RETRY_SECONDS, Manifest
 from lancepart.storage.translate import MissingError, UnreadableError, storage_errors
 from lancepart.storage.turns import Turn
@@ -54,12 +55,13 @@ def plan(
     manifest: Manifest,
     *,
     mode: str = APPEND,
-    where: str | None = None,
+    where: Filter | None = None,
     on: Sequence[str] = (),
     columns: Collection[str] | None = None,
-    once: IdempotencyKey | None = None,
+    idempotency: IdempotencyKey | None = None,
     version: int | None = None,
     name: str | None = None,
+    file_bytes: int | None = None,
 ) -> WriteJob:
     """Plan a write, on a snapshot if one is given, and refuse what can't be done before any task starts.
 
@@ -67,35 +69,34 @@ def plan(
     """
     if mode not in MODES:
         raise InvalidInputError(f"mode is {mode!r}: use one of {', '.join(MODES)}")
-    transaction = Transaction(manifest=manifest, operation=mode, once=once, version=version)
-    if mode in (WHERE, ROWS):
-        verbs.filter_of(transaction, where)
+    transaction = Transaction(manifest=manifest, operation=mode, idempotency=idempotency, version=version)
     unnamed = unnamed_columns(transaction.metadata, columns)
     if mode == UPSERT:
         upserts.check_key(transaction.metadata.plain_schema, on)
         upserts.require_key(on, unnamed)
-    done = once is not None and once.is_done(transaction.snapshot)
+    done = idempotency is not None and idempotency.is_done(transaction.snapshot)
     return WriteJob(
         root=manifest.root,
         version=transaction.snapshot.version,
         mode=mode,
-        where=where,
+        where=verbs.filter_of(transaction, where) if mode in (WHERE, ROWS) else None,
         on=tuple(on),
-        once=once,
+        idempotency=idempotency,
         done=done,
         name=name,
         partial=mode == UPSERT and bool(unnamed),
+        file_bytes=file_bytes,
     )
 
 
 def write_frame(
-    manifest: Manifest, frame: DataFrame, action: RowsAction, *, once: IdempotencyKey | None = None
+    manifest: Manifest, frame: DataFrame, action: RowsAction, *, idempotency: IdempotencyKey | None = None
 ) -> CommitResult | None:
-    """Write a DataFrame's rows in one commit; an upsert whose tasks read rows is done anew if these changed."""
+    """Write a DataFrame's rows in one commit; an upsert whose tasks read rows is repeated if these changed."""
     deadline = time.monotonic() + RETRY_SECONDS
     schema = load(manifest).plain_schema
     while True:
-        job = plan(manifest, **action.job, columns=frame.columns, once=once)
+        job = plan(manifest, **action.job, columns=frame.columns, idempotency=idempotency)
         reports = [] if job.done else frame_writer().stage(job, frame, schema, action.distribution)
         try:
             return commit(manifest, job, reports)
@@ -120,7 +121,7 @@ def write(job: WriteJob, data: RowSource) -> WriteResult:
     keys, rows = [], 0
     for chunk in _chunks(job, transaction, data):
         if predicate is not None:
-            verbs.matching(chunk, predicate, str(job.where))
+            verbs.matching(chunk, predicate, predicate)
         rows += chunk.num_rows
         if job.on:
             keys.append(chunk.select(list(job.on)))
@@ -148,12 +149,12 @@ def _chunks(job: WriteJob, transaction: Transaction, data: RowSource) -> Iterato
 def _staged(job: WriteJob, work: LeafChanges, rows: pa.Table, part: Partition) -> StagedPartition:
     """Write rows for a partition; for one that they replace and that can't be opened, as if it were new."""
     try:
-        staged = work.stage([rows])
+        staged = work.stage([rows], file_bytes=job.file_bytes)
     except UnreadableError:
         if job.mode not in (OVERWRITE, REPLACE):
             raise
         work.start_anew()
-        staged = work.stage([rows])
+        staged = work.stage([rows], file_bytes=job.file_bytes)
     assert staged is not None
     return StagedPartition(key=part.key, values=part.values, location=work.location, staged=staged)
 
@@ -203,7 +204,7 @@ def _transaction(job: WriteJob, manifest: Manifest, version: int | None) -> Tran
     return Transaction(
         manifest=manifest,
         operation=job.operation,
-        once=job.once,
+        idempotency=job.idempotency,
         version=version,
         since=job.version,
         id=job.id,

@@ -66,7 +66,7 @@ def highest(metadata: Iterable[JsonMapping | None]) -> JsonObject:
 
 
 def carried(row: Row | None) -> JsonObject:
-    """The floor of a row, as another row is to hold it."""
+    """The floor of a row, to be copied to another row."""
     return {key: value for key, value in ((row.metadata if row is not None else None) or {}).items() if key == FLOOR}
 
 

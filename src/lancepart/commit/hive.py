@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from lancepart.commit import upserts
 from lancepart.commit.actions import Action
-from lancepart.commit.hive_writer import Leaves
+from lancepart.commit.hive_writer import HiveLeaves
 from lancepart.commit.upsert_keys import KeyIndex
-from lancepart.commit.verbs import check_values, set_columns, written_filter
+from lancepart.commit.verbs import check_values, set_columns, shown, written_filter
 from lancepart.errors import InvalidInputError, LanceNamespaceError, UnsupportedOperationError
 from lancepart.layout.hive import path_ids
 from lancepart.layout.hive_tree import TreeManifest
@@ -24,13 +24,13 @@ from lancepart.layout.layouts import layout_of
 from lancepart.layout.leaves import Leaf
 from lancepart.model.aliases import RowSource
 from lancepart.model.filtering import matching_rows
-from lancepart.model.predicate import Predicate
+from lancepart.model.predicate import Filter, Predicate
 from lancepart.model.schema import field_id
 from lancepart.model.values import canonical
 from lancepart.plan import planner
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import ADDRESS, LeafTask
-from lancepart.storage import leaf_data
+from lancepart.storage import leaf_data, leaf_handle
 from lancepart.storage.manifest import RETRY_SECONDS
 from lancepart.storage.translate import ConflictError
 from lancepart.write.conform import batches
@@ -53,14 +53,14 @@ class HiveWrite:
                 f"the tree at {manifest.root.uri!r} has no __manifest: it can only be read; make a table of it first"
             )
         self.metadata = layout_of(self.snapshot).load(self.snapshot)
-        self.leaves = Leaves(manifest, self.snapshot, self.metadata)
+        self.leaves = HiveLeaves(manifest, self.snapshot, self.metadata)
 
     def append(self, data: RowSource) -> None:
         """Add rows to the leaves that they belong to."""
         for chunk in batches(data, self.metadata.plain_schema):
             self._add(self._routed(chunk))
 
-    def overwrite(self, data: RowSource, where: str | None) -> None:
+    def overwrite(self, data: RowSource, where: Filter | None) -> None:
         """Replace exactly the leaves that the data touches, or exactly the rows that a filter matches."""
         chunks = list(batches(data, self.metadata.plain_schema))
         if where is not None:
@@ -72,19 +72,20 @@ class HiveWrite:
         parts = [_merged(same) for same in gathered.values()]
         self.leaves.register(parts, self._over(parts, self.leaves.replace))
 
-    def _replace(self, chunks: Sequence[pa.Table], predicate: Predicate, where: str) -> None:
+    def _replace(self, chunks: Sequence[pa.Table], predicate: Predicate, where: Filter) -> None:
         for chunk in chunks:
             kept = sum(matching_rows(batch, predicate).num_rows for batch in chunk.to_batches())
             if kept != chunk.num_rows:
                 raise InvalidInputError(
-                    f"{chunk.num_rows - kept} rows of the data do not match {where!r}, which is what they replace"
+                    f"{chunk.num_rows - kept} rows of the data do not match {shown(where)!r}, "
+                    "the filter of the rows that they replace"
                 )
         doomed = self._matching(predicate)
         for chunk in chunks:
             self._add(self._routed(chunk))
         self._remove(doomed)
 
-    def delete(self, where: str) -> None:
+    def delete(self, where: Filter) -> None:
         """Remove the rows that match."""
         predicate = self._filter(where)
         deadline = time.monotonic() + RETRY_SECONDS
@@ -95,7 +96,7 @@ class HiveWrite:
                 if time.monotonic() > deadline:
                     raise
 
-    def update(self, values: Mapping[str, str], where: str | None) -> None:
+    def update(self, values: Mapping[str, str], where: Filter | None) -> None:
         """Set columns to SQL expressions in the rows that match; a row whose leaf changes moves."""
         check_values(values, self.metadata.schema)
         predicate = None if where is None else self._filter(where)
@@ -135,7 +136,7 @@ class HiveWrite:
                 rows = rows.set_column(at, rows.schema.field(at), canonical(rows.column(at).combine_chunks()))
         return rows
 
-    def _filter(self, where: str) -> Predicate:
+    def _filter(self, where: Filter) -> Predicate:
         return written_filter(where, self.metadata.plain_schema)
 
     def _plan(self, predicate: Predicate | None) -> tuple[Leaf, ...]:
@@ -160,7 +161,7 @@ class HiveWrite:
     def _remove(self, doomed: Sequence[tuple[Leaf, npt.NDArray[np.uint64]]]) -> None:
         def remove(pair: tuple[Leaf, npt.NDArray[np.uint64]]) -> None:
             leaf, addresses = pair
-            leaf_data.delete_rows(self.manifest.root, leaf.location, leaf_data.split_addresses(addresses), base=None)
+            leaf_data.delete_rows(self.manifest.root, leaf.location, leaf_handle.split_addresses(addresses), base=None)
             self.leaves.changed.append(leaf.object_id)
 
         self._over([pair for pair in doomed if len(pair[1])], remove)
@@ -178,7 +179,7 @@ def _merged(parts: Sequence[PartitionRows]) -> PartitionRows:
 
 
 def write_hive(manifest: TreeManifest, action: Action) -> None:
-    """Do one thing; if it fails halfway, its error says how far it came."""
+    """Run one change; if it fails halfway, its error says how far it got."""
     write = HiveWrite(manifest)
     try:
         action.apply(write)

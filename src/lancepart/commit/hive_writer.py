@@ -20,7 +20,7 @@ from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import TableMetadata, without_ids
 from lancepart.model import hive_path
 from lancepart.model.ids import object_id
-from lancepart.storage import leaf_data, refs
+from lancepart.storage import leaf_data, leaf_handle, refs
 from lancepart.storage.dataset import create_dataset
 from lancepart.storage.manifest import RETRY_SECONDS
 from lancepart.storage.manifest_rows import Change, Row
@@ -33,14 +33,14 @@ _LONGEST_NAME = 240
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """A leaf that a write made and that the catalog does not know yet."""
+    """A leaf that a write created and that is not in the catalog yet."""
 
     path: tuple[str, ...]
     location: str
 
 
 @dataclass
-class Leaves:
+class HiveLeaves:
     """The leaves that exist for partition values, and how to make others."""
 
     manifest: TreeManifest
@@ -74,7 +74,7 @@ class Leaves:
 
     def _is_declared(self, leaf: Leaf) -> bool:
         try:
-            leaf_data.open_leaf(self.manifest.root, leaf.location, None)
+            leaf_handle.open_leaf(self.manifest.root, leaf.location, None)
         except MissingError:
             return refs.is_declared(self.manifest.root, leaf.location)
         return False
@@ -103,7 +103,7 @@ class Leaves:
 
     def _append(self, identifier: str, location: str, part: PartitionRows) -> None:
         root = self.manifest.root
-        shape = leaf_data.shape_of(leaf_data.open_leaf(root, location, None))
+        shape = leaf_handle.shape_of(leaf_handle.open_leaf(root, location, None))
         in_path = dict.fromkeys(hive.path_ids(self.metadata))
         matching = Matching.by_name(shape.schema, self.metadata.schema, in_path)
         lacking = matching.missing(hive.stored_schema(self.metadata))

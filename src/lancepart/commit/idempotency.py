@@ -18,7 +18,8 @@ class IdempotencyKey:
     """A key that commits at most once or, with a sequence number, once for each number, in rising order.
 
     It is a row of the manifest, written in the same merge as the data: a ``table_version`` of no table, which other
-    clients pass over and which no upkeep removes. ``also`` are further keys of the same commit: all of them or none.
+    clients pass over and which no upkeep removes. ``additional_keys`` are further keys of the same commit: all of them
+    or none.
     """
 
     key: str
@@ -27,7 +28,9 @@ class IdempotencyKey:
 
     def __post_init__(self) -> None:
         if not isinstance(self.key, str) or not self.key:
-            raise InvalidInputError(f"the idempotency key is {self.key!r}: give a text that names the job's run")
+            raise InvalidInputError(
+                f"the idempotency key is {self.key!r}: give a string that identifies the run of the job"
+            )
 
     @property
     def object_id(self) -> str:
@@ -52,7 +55,9 @@ class IdempotencyKey:
         found = [each.recorded(snapshot) for each in self._all]
         done = [number is not None and number >= self.sequence for number in found]
         if any(done) and not all(done):
-            raise CommitConflictError(f"another writer has committed some of the keys beside {self.key!r}, not all")
+            raise CommitConflictError(
+                f"another writer has committed some of the idempotency keys that belong to {self.key!r}, but not all"
+            )
         return done[0]
 
     def written(self, snapshot: Snapshot, signature: Signature) -> Change:

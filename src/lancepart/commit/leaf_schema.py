@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 
 import pyarrow as pa
 
@@ -17,33 +18,82 @@ from lancepart.layout.columns import (
 from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.schema import field_id
-from lancepart.storage import leaf_data
-from lancepart.storage.leaf_data import Fragments, LeafShape
+from lancepart.storage import leaf_data, leaf_handle, leaf_record
+from lancepart.storage.leaf_data import Fragments
+from lancepart.storage.leaf_handle import LeafHandle, LeafShape
 from lancepart.storage.root import Root
 
 
-def stage_new_rows(root: Root, metadata: TableMetadata, location: str, rows: pa.Table) -> tuple[pa.Schema, Fragments]:
-    """Write rows for a leaf that does not exist yet; the schema that it gets, and what was written."""
-    schema = leaf_schema(metadata.schema)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """The columns of a leaf that can take rows of the table as they are."""
+
+    shape: LeafShape
+    matching: Matching
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A version of a leaf that can take rows, ``rewritten`` for that if need be, and open if it was there already."""
+
+    version: int | None
+    columns: Columns
+    rewritten: bool = False
+    handle: LeafHandle | None = None
+
+
+_Kind = tuple[str, frozenset[tuple[bytes, bytes]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What holds for all leaves under one definition: the columns of a new one, and of each kind that was met."""
+
+    metadata: TableMetadata
+    new: pa.Schema
+    met: dict[_Kind, Columns] = dataclass_field(default_factory=dict)
+
+
+_recent: list[_Known] = []
+
+
+def _known(metadata: TableMetadata) -> _Known:
+    """What is known under a definition; that of the last one used is kept, for the many leaves of one commit."""
+    known = next((each for each in _recent if each.metadata is metadata), None)
+    if known is None:
+        known = _Known(metadata, leaf_schema(metadata.schema))
+        _recent[:] = [known]
+    return known
+
+
+def _kind(handle: LeafHandle) -> _Kind:
+    """What tells a leaf from those with other columns."""
+    return leaf_record.fingerprint(handle), frozenset((handle.schema.metadata or {}).items())
+
+
+def stage_new_rows(
+    root: Root, metadata: TableMetadata, location: str, rows: pa.Table, file_bytes: int | None = None
+) -> tuple[pa.Schema, Fragments]:
+    """Write rows for a leaf that does not exist yet; its schema, and the fragments."""
+    schema = _known(metadata).new
     fitted = rows.rename_columns(schema.names).cast(schema)
-    return schema, leaf_data.stage(root, location, fitted, base=None)
+    return schema, leaf_data.stage(root, location, fitted, base=None, file_bytes=file_bytes)
 
 
-def prepared(
-    root: Root, metadata: TableMetadata, location: str, version: int | None
-) -> tuple[int | None, LeafShape, bool]:
-    """A version of a leaf that can take rows of the table's schema as it is now, made if need be.
-
-    The third value says whether all its rows were rewritten for that.
-    """
-    handle = leaf_data.open_leaf(root, location, version)
-    shape = leaf_data.shape_of(handle)
+def prepared(root: Root, metadata: TableMetadata, location: str, version: int | None) -> Prepared:
+    """A version of a leaf that can take rows of the table's schema as it is now, made if need be."""
+    handle = leaf_handle.open_leaf(root, location, version)
+    met, kind = _known(metadata).met, _kind(handle)
+    if (columns := met.get(kind)) is not None:
+        return Prepared(version=version, columns=columns, handle=handle)
+    shape = leaf_handle.shape_of(handle)
     matching = Matching.of(shape, metadata, location)
     if matching.narrower(metadata.schema) or _stuck(shape, matching, metadata):
-        return *_rewritten(root, metadata, location, version, handle), True
+        return _rewritten(root, metadata, location, version, handle)
     missing = matching.missing(metadata.schema)
     if not missing:
-        return version, shape, False
+        met[kind] = Columns(shape=shape, matching=matching)
+        return Prepared(version=version, columns=met[kind], handle=handle)
     taken = set(shape.schema.names)
     fields = []
     for field in leaf_schema(missing):
@@ -52,10 +102,11 @@ def prepared(
         taken.add(name)
         fields.append(field.with_name(name).with_nullable(True))
     extended = leaf_data.add_columns(root, location, fields, base=version)
-    newer = leaf_data.shape_of(leaf_data.open_leaf(root, location, extended if version is not None else None))
+    newer = leaf_handle.shape_of(leaf_handle.open_leaf(root, location, extended if version is not None else None))
     if newer.ids[: len(shape.ids)] != shape.ids:
-        return *_rewritten(root, metadata, location, version, handle), True
-    return (extended if version is not None else None), newer, False
+        return _rewritten(root, metadata, location, version, handle)
+    columns = Columns(shape=newer, matching=Matching.of(newer, metadata, location))
+    return Prepared(version=extended if version is not None else None, columns=columns)
 
 
 def _stuck(shape: LeafShape, matching: Matching, metadata: TableMetadata) -> bool:
@@ -65,20 +116,20 @@ def _stuck(shape: LeafShape, matching: Matching, metadata: TableMetadata) -> boo
     return any(field.name not in kept and not field.nullable for field in shape.schema)
 
 
-def _rewritten(
-    root: Root, metadata: TableMetadata, location: str, version: int | None, handle: Any
-) -> tuple[int | None, LeafShape]:
-    """A version of a leaf with the table's columns and no others, all rows written anew."""
-    shape = leaf_data.shape_of(handle)
+def _rewritten(root: Root, metadata: TableMetadata, location: str, version: int | None, handle: LeafHandle) -> Prepared:
+    """A version of a leaf with exactly the table's columns, all rows rewritten."""
+    shape = leaf_handle.shape_of(handle)
     matching = Matching.of(shape, metadata, location)
     schema = leaf_schema(metadata.schema)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        for batch in handle.to_batches(**AS_BYTES):
+        for batch in handle.scanner(**AS_BYTES).to_batches():
             shown = to_table_columns(batch, metadata.schema, matching)
             yield pa.RecordBatch.from_arrays(shown.columns, schema=schema)
 
     reader = pa.RecordBatchReader.from_batches(schema, batches())
     newer, _ = leaf_data.rewrite(root, location, reader, base=version)
-    fresh = leaf_data.open_leaf(root, location, newer if version is not None else None)
-    return (newer if version is not None else None), leaf_data.shape_of(fresh)
+    made = newer if version is not None else None
+    fresh = leaf_handle.shape_of(leaf_handle.open_leaf(root, location, made))
+    columns = Columns(shape=fresh, matching=Matching.of(fresh, metadata, location))
+    return Prepared(version=made, columns=columns, rewritten=True)

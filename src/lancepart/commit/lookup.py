@@ -18,7 +18,7 @@ from lancepart.model.ids import object_id, partition_name
 from lancepart.model.partition_keys import value_keys
 from lancepart.model.quoting import quote_identifier, quote_literal
 from lancepart.model.spec import PartitionSpec
-from lancepart.storage import leaf_data
+from lancepart.storage import leaf_handle
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
@@ -75,7 +75,7 @@ def salted(manifest: Manifest, metadata: TableMetadata) -> TableMetadata:
 def _namespaces(
     snapshot: Snapshot, spec: PartitionSpec, wanted: Sequence[tuple[Key, tuple[pa.Scalar, ...]]]
 ) -> dict[Key, str]:
-    """The namespaces of a spec by the values that they stand for, outermost first; the first of two that are alike."""
+    """The namespaces of a spec by their values, outermost first; the first of two equal ones."""
     names = [partition_column(field.field_id) for field in spec.fields]
     first = _listed(replace(spec, fields=spec.fields[:1]), wanted)
     test = of_type(NAMESPACE) + ("" if first is None else f" AND ({first})")
@@ -124,19 +124,20 @@ def _remembered(
     return snapshot.remembered([identifier(metadata, key) for key in keys])
 
 
-def named(snapshot: Snapshot, metadata: TableMetadata, spec: PartitionSpec, identifier: str) -> Leaf | None:
-    """The leaf with an id, as the snapshot has it."""
-    found = as_leaves(snapshot, spec, snapshot.table_of([identifier]), metadata)
-    return found[0] if found else None
+def named(
+    snapshot: Snapshot, metadata: TableMetadata, spec: PartitionSpec, identifiers: Sequence[str]
+) -> tuple[Leaf, ...]:
+    """The leaves with some ids, as the snapshot has them."""
+    return tuple(as_leaves(snapshot, spec, snapshot.table_of(identifiers), metadata))
 
 
 def measured(root: Root, leaf: Leaf) -> Stats:
-    """The size of a leaf whose row does not tell it; one that can't be opened counts as empty."""
+    """The size of a leaf whose row does not record it; one that can't be opened counts as empty."""
     try:
-        handle = leaf_data.open_leaf(root, leaf.location, leaf.read_version)
+        handle = leaf_handle.open_leaf(root, leaf.location, leaf.read_version)
     except UnreadableError:
         return Stats(rows=0, bytes=0, fragments=0)
-    count, size, fragments = leaf_data.measure(handle)
+    count, size, fragments = leaf_handle.measure(handle)
     return Stats(rows=count, bytes=size, fragments=fragments)
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lancepart.commit.floors import Floor, carried
 from lancepart.commit.leaf_changes import LeafChanges
+from lancepart.commit.numbering import Numbering
 from lancepart.format import names
 from lancepart.format.names import (
     FENCE,
@@ -28,7 +29,8 @@ from lancepart.layout.layouts import capabilities
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.spec import PartitionSpec
-from lancepart.storage.manifest_rows import Change, Update, metadata_update
+from lancepart.storage import leaf_record
+from lancepart.storage.manifest_rows import Change, RowUpdate, metadata_update
 from lancepart.storage.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -37,28 +39,53 @@ if TYPE_CHECKING:
 _LOOKED_UP = 4
 
 
-def of_works(transaction: Transaction, snapshot: Snapshot, works: Sequence[LeafChanges]) -> Change:
+def of_works(transaction: Transaction, snapshot: Snapshot, works: Sequence[LeafChanges], numbers: Numbering) -> Change:
     """Everything that a commit writes, apart from its fence."""
     fresh = [work for work in works if work.is_new]
-    snapshot.rows(work.object_id for work in works if work.leaf is not None)
+    known = snapshot.rows([*(work.object_id for work in works), fence_id(transaction.metadata)])
     inserts = missing_namespaces(snapshot, transaction.spec, fresh)
-    numbers = last_numbers(snapshot, [work.object_id for work in fresh])
+    last = last_numbers(snapshot, [work.object_id for work in fresh])
     updates = []
     for work in works:
-        more, changed = _of_work(transaction, snapshot, work, numbers)
+        more, changed = _of_work(transaction, known, work, last, numbers)
         inserts += more
         updates += changed
     return Change(inserts=tuple(inserts), updates=tuple(updates))
 
 
 def _of_work(
-    transaction: Transaction, snapshot: Snapshot, work: LeafChanges, numbers: Mapping[str, int]
-) -> tuple[list[Row], list[Update]]:
+    transaction: Transaction,
+    known: Mapping[str, Row],
+    work: LeafChanges,
+    last: Mapping[str, int],
+    numbers: Numbering,
+) -> tuple[list[Row], list[RowUpdate]]:
     """For one leaf: its row points at the new version, and a row of its own records that version and its place."""
     if not capabilities(transaction.metadata).version_rows:
-        return _of_unrecorded(transaction, snapshot, work)
-    number = (work.leaf.number if work.leaf is not None else numbers.get(work.object_id, 0)) + 1
-    version = VersionRecord(
+        return _of_unrecorded(transaction, known, work)
+    number = (work.leaf.number if work.leaf is not None else last.get(work.object_id, 0)) + 1
+    version = _version_row(transaction, work, number)
+    if work.leaf is None:
+        floor = carried(known.get(fence_id(transaction.metadata)))
+        record = replace(new_leaf(transaction.spec, work), read_version=work.head, number=number, stats=work.stats)
+        return [replace(record, others=floor, numbers=numbers.of(work)).to_row(), version], []
+    before = known.get(work.object_id)
+    kept = {} if before is None else LeafRecord.from_row(before).others
+    leaf = LeafRecord(
+        object_id=work.object_id,
+        location=work.location,
+        read_version=work.head,
+        number=number,
+        stats=work.stats,
+        numbers=numbers.of(work),
+        others=kept,
+    )
+    return [version], [RowUpdate(object_id=work.object_id, values={**leaf.to_values(), **_place(work)})]
+
+
+def _version_row(transaction: Transaction, work: LeafChanges, number: int) -> Row:
+    """The row that records a leaf's new version under a number."""
+    return VersionRecord(
         leaf=work.object_id,
         number=number,
         read_version=work.head,
@@ -69,23 +96,9 @@ def _of_work(
         change=transaction.metadata.change,
         moved=work.moved,
         stats=work.stats,
+        files=leaf_record.noted(work.root, work.location, work.head)[1],
         created_at=now(),
     ).to_row()
-    if work.leaf is None:
-        floor = carried(snapshot.row(fence_id(transaction.metadata)))
-        record = replace(new_leaf(transaction.spec, work), read_version=work.head, number=number, stats=work.stats)
-        return [replace(record, others=floor).to_row(), version], []
-    before = snapshot.row(work.object_id)
-    kept = {} if before is None else LeafRecord.from_row(before).others
-    leaf = LeafRecord(
-        object_id=work.object_id,
-        location=work.location,
-        read_version=work.head,
-        number=number,
-        stats=work.stats,
-        others=kept,
-    )
-    return [version], [Update(object_id=work.object_id, values={**leaf.to_values(), **_place(work)})]
 
 
 def _place(work: LeafChanges) -> JsonObject:
@@ -93,14 +106,16 @@ def _place(work: LeafChanges) -> JsonObject:
     return {LOCATION: work.location} if work.is_relocated else {}
 
 
-def _of_unrecorded(transaction: Transaction, snapshot: Snapshot, work: LeafChanges) -> tuple[list[Row], list[Update]]:
+def _of_unrecorded(
+    transaction: Transaction, known: Mapping[str, Row], work: LeafChanges
+) -> tuple[list[Row], list[RowUpdate]]:
     """For one leaf of a layout without version rows: its row's read columns, and nothing else."""
     if work.leaf is None:
-        floor = carried(snapshot.row(fence_id(transaction.metadata)))
+        floor = carried(known.get(fence_id(transaction.metadata)))
         return [replace(new_leaf(transaction.spec, work), read_version=work.head, others=floor).to_row()], []
     branch = None if work.is_relocated else work.leaf.branch
     pointer = {READ_VERSION.name: work.head, READ_BRANCH.name: branch, READ_TAG.name: None, **_place(work)}
-    return [], [Update(object_id=work.object_id, values=pointer)]
+    return [], [RowUpdate(object_id=work.object_id, values=pointer)]
 
 
 def last_numbers(snapshot: Snapshot, identifiers: Sequence[str]) -> dict[str, int]:

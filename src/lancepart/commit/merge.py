@@ -74,9 +74,9 @@ class Merge:
         return self._with(NOT_MATCHED_BY_SOURCE, None, condition)
 
     def execute(self, *, idempotency_key: str | None = None) -> CommitResult | None:
-        """Do it, in one commit; its version and what was done (in weak mode ``None``)."""
+        """Run the merge in one commit; its version and row counts (``None`` in weak mode)."""
         if not self.clauses:
-            raise InvalidInputError("the merge has no clause: say what is to happen, as in when_matched_update_all()")
+            raise InvalidInputError("the merge has no clause: add one, such as when_matched_update_all()")
         return self.run(self, idempotency_key)
 
     def of(self, when: str) -> tuple[Clause, ...]:

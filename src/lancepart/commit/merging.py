@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from lancepart.commit.transaction import Transaction
 
 _PAIR, _CHOICE = "__lancepart_pair", "__lancepart_clause"
-Places = npt.NDArray[np.int64]
+Positions = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Target:
-    """Rows of one leaf that a merge looks at: where they stand, and which row of the source each goes with or -1."""
+    """Rows of one leaf that a merge reads: their addresses, and the source row that each matches, or -1."""
 
     leaf: Leaf
     rows: pa.Table
     addresses: npt.NDArray[np.uint64]
-    partners: Places
+    partners: Positions
 
 
 def run(transaction: Transaction, merge: Merge) -> None:
-    """Do what a merge says; the rows that match, and those that come, are held in memory."""
+    """Run a merge; the rows that match, and the new rows, are held in memory."""
     schema = transaction.metadata.plain_schema
     upserts.check_key(schema, merge.on)
     for clause in merge.clauses:
@@ -71,7 +71,7 @@ def _apply(
     doomed: Sequence[tuple[Leaf, npt.NDArray[np.uint64]]],
     fresh: Sequence[pa.Table],
 ) -> None:
-    """Remove and add rows; all that comes is checked before anything goes."""
+    """Remove and add rows; new rows are checked before any row is removed."""
     for rows in fresh:
         refuse_nulls(rows)
     parts = [list(route(rows, transaction.metadata.schema, transaction.spec)) for rows in fresh if rows.num_rows]
@@ -127,20 +127,22 @@ def _targets(transaction: Transaction, merge: Merge, source: pa.Table, index: Ke
     return found
 
 
-def _changed(target: _Target, merge: Merge, source: pa.Table, schema: pa.Schema) -> tuple[Places, list[pa.Table], int]:
-    """Which rows of a leaf go, the rows that come in their place, and how many those are."""
+def _changed(
+    target: _Target, merge: Merge, source: pa.Table, schema: pa.Schema
+) -> tuple[Positions, list[pa.Table], int]:
+    """The rows of a leaf to remove, the rows that replace them, and how many those are."""
     gone, fresh, updated = [], [], 0
-    for when, places in (
+    for when, positions in (
         (MATCHED, np.flatnonzero(target.partners >= 0)),
         (NOT_MATCHED_BY_SOURCE, np.flatnonzero(target.partners < 0)),
     ):
         clauses = merge.of(when)
-        if not clauses or not len(places):
+        if not clauses or not len(positions):
             continue
-        rows = target.rows.take(pa.array(places))
-        partner = source.take(pa.array(target.partners[places])) if when == MATCHED else None
+        rows = target.rows.take(pa.array(positions))
+        partner = source.take(pa.array(target.partners[positions])) if when == MATCHED else None
         touched, made = _evaluated(clauses, partner, rows, schema, rows)
-        gone.append(places[touched])
+        gone.append(positions[touched])
         fresh += made
         updated += sum(table.num_rows for table in made)
     return np.concatenate(gone) if gone else np.array([], dtype=np.int64), fresh, updated
@@ -148,8 +150,8 @@ def _changed(target: _Target, merge: Merge, source: pa.Table, schema: pa.Schema)
 
 def _evaluated(
     clauses: Sequence[Clause], source: pa.Table | None, target: pa.Table | None, schema: pa.Schema, rows: pa.Table
-) -> tuple[Places, list[pa.Table]]:
-    """The places of the rows that some clause touches, and the new rows that it makes of them."""
+) -> tuple[Positions, list[pa.Table]]:
+    """The positions of the rows that a clause applies to, and the new rows."""
     if not clauses or not rows.num_rows:
         return np.array([], dtype=np.int64), []
     session = _Session(source, target)

@@ -1,4 +1,4 @@
-"""Run one change in a transaction of its own, whichever layout the table has and whoever holds the rows."""
+"""Run one change in a transaction of its own, for every layout and every kind of rows."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from lancepart.commit.transaction import Transaction
 from lancepart.errors import LanceNamespaceError
 from lancepart.layout.layouts import capabilities
 from lancepart.layout.table_manifest import TableManifest, committing, load, tree_of
+from lancepart.model.config import config
 from lancepart.storage.manifest import RETRY_SECONDS, Manifest
 from lancepart.storage.turns import Turn
 from lancepart.write.frames import is_spark
@@ -26,19 +27,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def perform(manifest: TableManifest, action: Action, *, once: IdempotencyKey | None = None) -> CommitResult | None:
+def perform(
+    manifest: TableManifest, action: Action, *, idempotency: IdempotencyKey | None = None
+) -> CommitResult | None:
     """Do one thing in a transaction of its own, again if what it read was changed meanwhile and that is possible.
 
     The new snapshot's version, ``None`` for a table without snapshots.
     """
-    if (tree := tree_of(manifest)) is not None and once is None:
+    if (tree := tree_of(manifest)) is not None and idempotency is None:
         write_hive(tree, action)
         return None
     own = committing(manifest, "an idempotency key")
     if isinstance(action, RowsAction) and is_spark(action.data) and _is_for_executors(own, action, action.data):
-        return distributed_write.write_frame(own, action.data, action, once=once)
+        return distributed_write.write_frame(own, action.data, action, idempotency=idempotency)
     with Turn(own) as turn:
-        return _performed(own, action, turn, once=once)
+        return _performed(own, action, turn, idempotency=idempotency)
 
 
 def _is_for_executors(manifest: Manifest, action: RowsAction, frame: DataFrame) -> bool:
@@ -52,20 +55,24 @@ def _is_for_executors(manifest: Manifest, action: RowsAction, frame: DataFrame) 
     return capabilities(metadata).snapshots or not distributed_write.unnamed_columns(metadata, frame.columns)
 
 
-def _performed(manifest: Manifest, action: Action, turn: Turn, *, once: IdempotencyKey | None) -> CommitResult | None:
-    deadline = time.monotonic() + RETRY_SECONDS
+def _performed(
+    manifest: Manifest, action: Action, turn: Turn, *, idempotency: IdempotencyKey | None
+) -> CommitResult | None:
+    deadline, attempt = time.monotonic() + RETRY_SECONDS, 0
     while True:
         begun = time.monotonic()
-        transaction = Transaction(manifest=manifest, operation=action.name, once=once)
-        if once is not None and once.is_done(transaction.snapshot):
+        transaction = Transaction(manifest=manifest, operation=action.name, idempotency=idempotency)
+        if idempotency is not None and idempotency.is_done(transaction.snapshot):
             return CommitResult(transaction.snapshot.version)
         try:
-            with _telling_what_was_written(transaction):
+            with _reporting_what_was_written(transaction):
                 action.apply(transaction)
                 return transaction.commit()
         except StaleReadError:
-            if not action.is_repeatable or time.monotonic() > deadline:
+            spent = config.retries is not None and attempt >= config.retries
+            if spent or not action.is_repeatable or time.monotonic() > deadline:
                 raise
+            attempt += 1
             turn.lose(time.monotonic() - begun)
             time.sleep(random.uniform(0, 0.05))
         finally:
@@ -73,8 +80,8 @@ def _performed(manifest: Manifest, action: Action, turn: Turn, *, once: Idempote
 
 
 @contextmanager
-def _telling_what_was_written(transaction: Transaction) -> Iterator[None]:
-    """In weak mode what failed, or was interrupted, halfway says how far it came."""
+def _reporting_what_was_written(transaction: Transaction) -> Iterator[None]:
+    """In weak mode an error or interrupt halfway says how far the change got."""
     try:
         yield
     except (LanceNamespaceError, KeyboardInterrupt) as error:

@@ -11,12 +11,13 @@ from lancepart.commit.covered import covered
 from lancepart.commit.floors import CollectedError, Floor, collected, refuse_collected
 from lancepart.commit.idempotency import AlreadyDoneError
 from lancepart.commit.leaf_changes import LeafChanges
+from lancepart.commit.numbering import Numbering
 from lancepart.commit.reads import refuse_changed
 from lancepart.commit.result import CommitResult
 from lancepart.errors import CommitConflictError, InvalidTableStateError
 from lancepart.format.names import FENCE
 from lancepart.layout import create
-from lancepart.layout.capabilities import Publishing
+from lancepart.layout.capabilities import CommitMode
 from lancepart.layout.layouts import as_leaves
 from lancepart.layout.leaves import Leaf
 from lancepart.storage import history
@@ -53,7 +54,7 @@ class StrongPublisher:
     def publish(self) -> CommitResult | None:
         """The new snapshot's version; that of an earlier commit, if one had the same idempotency key."""
         transaction = self.transaction
-        if not self.changed and transaction.once is None:
+        if not self.changed and transaction.idempotency is None:
             return CommitResult(transaction.snapshot.version)
         if transaction.fenced:
             self.fence = self._first_fence()
@@ -80,22 +81,22 @@ class StrongPublisher:
         """Publish leaves again that a client which leaves numbers out covered with a version of its own."""
         own, works = self.transaction, {work.object_id: work for work in self.changed}
         while hidden := covered(own.manifest, works, own.id, after=self.planned_on, until=version):
-            own.once, own.needs, own.fenced, own.reads = None, None, False, []
+            own.idempotency, own.needs, own.fenced, own.reads = None, None, False, []
             self.changed = [works[name] for name in sorted(hidden)]
             try:
                 version = own.manifest.commit(self._plan)[1]
             except CommitConflictError as error:
                 raise InvalidTableStateError(
                     f"snapshot {version} has this commit, but another client covered {', '.join(sorted(hidden))} with "
-                    f"a version whose number is not the next one, and both can't be: {error}"
+                    f"a version whose number is not the next one, so that the two conflict: {error}"
                 ) from None
         return version
 
     @property
     def _start(self) -> Snapshot | None:
-        """The snapshot to publish from: its own, unless something read must be looked at again.
+        """The snapshot to publish from: the transaction's own, unless a read must be validated again.
 
-        Of leaves that others changed since, their rows tell; of what was only read, and of new specs, they do not.
+        Changed leaves are found by their rows; leaves that were only read, and new specs, are not.
         """
         own = self.transaction
         depends = own.fenced or own.needs is not None or any(read.binding is not None for read in own.reads)
@@ -103,7 +104,7 @@ class StrongPublisher:
 
     def _plan(self, snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
         own = self.transaction
-        if own.once is not None and own.once.is_done(snapshot):
+        if own.idempotency is not None and own.idempotency.is_done(snapshot):
             raise AlreadyDoneError(snapshot.version)
         self.planned_on = snapshot.version
         self._refuse_stale(snapshot)
@@ -112,11 +113,15 @@ class StrongPublisher:
             self._rebase(work, current.get(work.object_id) or current.get((work.spec_id, work.key)), snapshot)
         floor = manifest_changes.fence_floor(snapshot, own.metadata)
         refuse_collected(snapshot, own.first_snapshot, self.changed, floor)
-        change = manifest_changes.of_works(own, snapshot, self.changed)
-        if own.is_fencing or any(work.is_unnamed for work in self.changed):
-            change = manifest_changes.with_mark(change, snapshot, own.metadata, {FENCE: own.id})
-        if own.once is not None:
-            change += own.once.written(snapshot, own.signature)
+        fencing = own.is_fencing or any(work.is_unnamed for work in self.changed)
+        fence = snapshot.row(manifest_changes.fence_id(own.metadata))
+        numbers = Numbering.at(fence, fencing=fencing, operation=own.operation)
+        change = manifest_changes.of_works(own, snapshot, self.changed, numbers)
+        mark = {**({FENCE: own.id} if fencing else {}), **numbers.mark}
+        if mark:
+            change = manifest_changes.with_mark(change, snapshot, own.metadata, mark)
+        if own.idempotency is not None:
+            change += own.idempotency.written(snapshot, own.signature)
         if writers.is_long(own.began):
             change += writers.leaving(snapshot, own.id)
         mine = {work.object_id for work in self.changed}
@@ -126,7 +131,7 @@ class StrongPublisher:
     def _refuse_stale(self, snapshot: Snapshot) -> None:
         """Refuse to publish if something that the transaction depends on is not as it was."""
         own = self.transaction
-        now = create.load(own.manifest, snapshot)
+        now = create.load(snapshot)
         stale = with_upgrade(own.metadata.layout, now.layout)
         if stale is None and own.fenced:
             stale = with_fence(self.fence, manifest_changes.fence_value(snapshot, own.metadata))
@@ -138,7 +143,7 @@ class StrongPublisher:
             refuse_changed(own.reads, own.metadata, snapshot, now)
 
     def _rebase(self, work: LeafChanges, current: Leaf | None, snapshot: Snapshot) -> None:
-        """Rebase a leaf; what is missing for that was removed by a collector, if there was one."""
+        """Rebase a leaf; missing files were removed by a collector."""
         own = self.transaction
         try:
             with storage_errors(f"rebase partition {work.object_id!r}", own.manifest.root):
@@ -178,7 +183,7 @@ class WeakPublisher:
     changed: list[LeafChanges]
 
     def publish(self) -> CommitResult | None:
-        """Enter the new leaves, one commit each, so that an error can say how far it came."""
+        """Register the new leaves, one commit each, so that an error can say how far it got."""
         for work in self.changed:
             if work.is_new:
                 self._enter(work)
@@ -200,7 +205,7 @@ class WeakPublisher:
             work.rebase(winner)
 
 
-_PUBLISHERS: dict[Publishing, type[StrongPublisher] | type[WeakPublisher]] = {
-    Publishing.STRONG: StrongPublisher,
-    Publishing.WEAK: WeakPublisher,
+_PUBLISHERS: dict[CommitMode, type[StrongPublisher] | type[WeakPublisher]] = {
+    CommitMode.STRONG: StrongPublisher,
+    CommitMode.WEAK: WeakPublisher,
 }

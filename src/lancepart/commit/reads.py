@@ -18,7 +18,10 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """Leaves that a filter kept; those of the specs in ``binding`` may not change, ``None`` binds nothing at all."""
+    """Leaves that a filter kept; those of the specs in ``binding`` may not change.
+
+    With ``None`` the read is not validated at commit.
+    """
 
     predicate: Predicate | None
     plan: Plan
@@ -31,7 +34,7 @@ class Read:
 
 
 def refuse_changed(reads: Iterable[Read], then: TableMetadata, snapshot: Snapshot, now: TableMetadata) -> None:
-    """Say that a binding read no longer holds: a leaf changed or came into being, or the partitioning is another.
+    """Return why a validated read no longer holds: a leaf was changed or added, or the spec is another.
 
     A change of the schema alone is none of leaves, and counts as made after the transaction.
     """

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lancepart.model.html_text import html_record
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -34,7 +36,7 @@ class CommitResult(int):
 
     @classmethod
     def of(cls, version: int, changed: Iterable[LeafChanges], updated: int) -> CommitResult:
-        """Sum up what was done to partitions; an updated row went and came again."""
+        """Sum up the changes of partitions; an updated row was deleted and inserted."""
         works = list(changed)
         return cls(
             version,
@@ -52,6 +54,10 @@ class CommitResult(int):
 
     def __format__(self, spec: str) -> str:
         return format(int(self), spec)
+
+    def _repr_html_(self) -> str:
+        done = {name.replace("_", " "): value for name, value in vars(self).items()}
+        return html_record(f"snapshot {int(self)}", done)
 
     def __repr__(self) -> str:
         done = ", ".join(f"{name}={value}" for name, value in vars(self).items())

@@ -19,7 +19,7 @@ from lancepart.commit.merge import Merge
 from lancepart.commit.publish import publisher_of
 from lancepart.commit.reads import Read
 from lancepart.commit.result import CommitResult
-from lancepart.commit.watch import Entry
+from lancepart.commit.watch import WriterEntry
 from lancepart.commit.write_job import APPEND, OVERWRITE, UPSERT, WHERE, WriteJob, adopt
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.format.records import Signature, Stats
@@ -30,8 +30,10 @@ from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.aliases import RowSource
 from lancepart.model.ids import leaf_location
-from lancepart.model.predicate import Is, Not, Predicate
+from lancepart.model.parameters import Parameters, with_update_values, with_values
+from lancepart.model.predicate import Filter, Predicate
 from lancepart.model.spec import PartitionSpec
+from lancepart.model.where import Where
 from lancepart.plan import planner
 from lancepart.plan.planner import Plan
 from lancepart.read import leaf as reading
@@ -60,7 +62,7 @@ class Transaction:
     manifest: Manifest
     isolation: str = SNAPSHOT
     operation: str = "transaction"
-    once: IdempotencyKey | None = None
+    idempotency: IdempotencyKey | None = None
     version: int | None = None
     since: int | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -70,18 +72,18 @@ class Transaction:
         if self.isolation not in (SNAPSHOT, SERIALIZABLE):
             raise InvalidInputError(f"isolation is {self.isolation!r}: use {SNAPSHOT!r} or {SERIALIZABLE!r}")
         self.snapshot: Snapshot = self.manifest.snapshot(self.version)
-        self.metadata: TableMetadata = create.load(self.manifest, self.snapshot)
+        self.metadata: TableMetadata = create.load(self.snapshot)
         self.works: dict[str, LeafChanges] = {}
         self.reads: list[Read] = []
         self.needs: int | None = None
         self.known: list[str] = []
         self.fenced = False
         self.updated = 0
-        self.entry: Entry | None = None
+        self.entry: WriterEntry | None = None
         self.closed = False
         self.planned_on = self.snapshot.version
         self.user = manifest_changes.who()
-        if self.once is not None and self.weak:
+        if self.idempotency is not None and self.weak:
             raise UnsupportedOperationError("an idempotency key needs a table with transactions='strong'")
 
     @property
@@ -104,10 +106,17 @@ class Transaction:
         """The spec that rows are written under."""
         return self.metadata.spec
 
-    def scan(self, where: str | None = None, columns: Sequence[str] | None = None, limit: int | None = None) -> Scan:
+    def scan(
+        self,
+        where: Where = None,
+        columns: Sequence[str] | None = None,
+        limit: int | None = None,
+        *,
+        params: Parameters | None = None,
+    ) -> Scan:
         """Read the snapshot with the transaction's own changes in it."""
         self._check_open()
-        scan = Scan.of(self.manifest.root, self.snapshot, self.metadata, where, columns, limit)
+        scan = Scan.of(self.manifest.root, self.snapshot, self.metadata, where, columns, limit, params=params)
         return replace(scan, planned=self.plan(scan.predicate))
 
     @property
@@ -117,7 +126,7 @@ class Transaction:
 
     @property
     def older_specs(self) -> frozenset[int]:
-        """The ids of the specs that rows are no longer written under, except by who does not know of the newest."""
+        """The ids of older specs; only writers that have not seen the newest still use them."""
         return self.all_specs - {self.spec.id}
 
     def plan(self, predicate: Predicate | None, *, binding: frozenset[int] | None = None) -> Plan:
@@ -126,7 +135,10 @@ class Transaction:
         Leaves of the specs that ``binding`` names must be the same when the transaction commits, whatever its
         isolation; that it is given at all means that the specs must be.
         """
-        planned = planner.plan(self.snapshot, self.metadata, predicate)
+        return self._with_changes(planner.plan(self.snapshot, self.metadata, predicate), predicate, binding)
+
+    def _with_changes(self, planned: Plan, predicate: Predicate | None, binding: frozenset[int] | None) -> Plan:
+        """A plan with the transaction's own versions of leaves, entered as one of its reads."""
         bound = self.all_specs if self.isolation == SERIALIZABLE else binding
         self.reads.append(Read(predicate=predicate, plan=planned, binding=bound))
         leaves = [
@@ -136,7 +148,7 @@ class Transaction:
         return replace(planned, leaves=tuple(leaves))
 
     def bind_specs(self) -> None:
-        """Let no other spec have come when the transaction commits, under which rows would stand elsewhere."""
+        """Fail the commit if the partition spec changed meanwhile."""
         nothing = Plan(version=self.snapshot.version, leaves=())
         self.reads.append(Read(predicate=None, plan=nothing, binding=frozenset()))
 
@@ -146,21 +158,24 @@ class Transaction:
             if not self._adopted(APPEND, data):
                 verbs.append(self, data)
 
-    def overwrite(self, data: RowSource, where: str | None = None) -> None:
+    def overwrite(self, data: RowSource, where: Filter | None = None) -> None:
         """Replace the partitions that the data touches, or the rows that a filter matches."""
         with self._whole():
             if not self._adopted(OVERWRITE if where is None else WHERE, data, where=where):
                 verbs.overwrite(self, data, where)
 
-    def delete(self, where: str) -> None:
-        """Remove the rows that match."""
+    def delete(self, where: Filter, *, params: Parameters | None = None) -> None:
+        """Remove the rows that match; ``params`` are the values of ``$name`` in the filter."""
         with self._whole():
-            verbs.delete(self, where)
+            verbs.delete(self, where if params is None else with_values(str(where), params))
 
-    def update(self, set: Mapping[str, str], where: str | None = None) -> None:
+    def update(self, set: Mapping[str, str], where: Filter | None = None, *, params: Parameters | None = None) -> None:
         """Set columns to SQL expressions in the rows that match."""
         with self._whole():
-            verbs.update(self, set, where)
+            if params is None:
+                verbs.update(self, set, where)
+            else:
+                verbs.update(self, *with_update_values(set, None if where is None else str(where), params))
 
     def upsert(self, data: RowSource, on: Sequence[str]) -> None:
         """Replace the rows that have the same key, and add the others."""
@@ -173,14 +188,14 @@ class Transaction:
 
         def run(merge: Merge, key: str | None) -> CommitResult | None:
             if key is not None:
-                raise InvalidInputError("a transaction as a whole has an idempotency key, not what is done in it")
+                raise InvalidInputError("give the idempotency key to the transaction, not to an operation inside it")
             with self._whole():
                 merging.run(self, merge)
             return None
 
         return Merge(source=source, on=on, run=run)
 
-    def _adopted(self, mode: str, data: RowSource, *, where: str | None = None, on: Sequence[str] = ()) -> bool:
+    def _adopted(self, mode: str, data: RowSource, *, where: Filter | None = None, on: Sequence[str] = ()) -> bool:
         """Whether the data is Spark's, whose executors then write it, unless they would need the transaction's rows."""
         if not is_spark(data):
             return False
@@ -196,7 +211,7 @@ class Transaction:
             root=self.manifest.root,
             version=self.snapshot.version,
             mode=mode,
-            where=where,
+            where=verbs.filter_of(self, where),
             on=tuple(on),
             partial=partial,
             id=self.id,
@@ -206,7 +221,7 @@ class Transaction:
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
-        """Let a change that fails change nothing, so that the transaction can go on without it."""
+        """Undo a change that fails, so that the transaction can continue without it."""
         self._check_open()
         before = {key: copy(work) for key, work in self.works.items()}
         try:
@@ -224,23 +239,17 @@ class Transaction:
 
     def delete_matching(self, predicate: Predicate | None, *, binding: frozenset[int] | None = None) -> None:
         """Remove the rows that a filter matches, from leaves that match entirely without reading them."""
-        planned = self.plan(predicate, binding=binding)
-        partly = self._matching_partly(predicate)
+        kept, partly = planner.plan_partly(self.snapshot, self.metadata, predicate)
+        planned = self._with_changes(kept, predicate, binding)
         read = [item for item in planned.leaves if item.object_id in partly or item.object_id in self.works]
-        found = self.over(read, lambda item: reading.matching_addresses(self.task(item, predicate, ())))
-        for item, addresses in zip(read, found, strict=True):
+        held = verbs.holding(self, read, predicate)
+        found = self.over(held, lambda item: reading.matching_addresses(self.task(item, predicate, ())))
+        for item, addresses in zip(held, found, strict=True):
             if len(addresses):
                 self.work_on(item).delete(addresses)
         known = {item.object_id for item in read}
         whole = [item for item in planned.leaves if item.object_id not in known]
         self.over([self.work_on(item) for item in whole if item.stats is None or item.stats.rows], LeafChanges.clear)
-
-    def _matching_partly(self, predicate: Predicate | None) -> set[str]:
-        """The leaves that may hold a row that a filter does not match."""
-        if predicate is None:
-            return set()
-        other = Not(operand=Is(operand=predicate, outcome=True))
-        return {leaf.object_id for leaf in planner.plan(self.snapshot, self.metadata, other).leaves}
 
     def over(self, items: Sequence[Item], action: Callable[[Item], Done]) -> list[Done]:
         """Do something for each item, on threads."""
@@ -265,7 +274,7 @@ class Transaction:
                 head=item.read_version,
                 stats=item.stats or lookup.measured(self.manifest.root, item),
                 weak=self.weak,
-                anew=leaf_location(self.id, item.object_id),
+                new_location=leaf_location(self.id, item.object_id),
             )
         return self.works[item.object_id]
 
@@ -291,7 +300,7 @@ class Transaction:
     def _enter(self) -> None:
         """From the first leaf that it works on, let collectors know of the transaction once it has taken long."""
         if self.entry is None and not self.weak:
-            self.entry = Entry(self.manifest.root, self.signature, since=self.first_snapshot, began=self.began)
+            self.entry = WriterEntry(self.manifest.root, self.signature, since=self.first_snapshot, began=self.began)
         if self.entry is not None:
             self.entry.keep()
 
@@ -339,7 +348,7 @@ class Transaction:
 
     def _check_open(self) -> None:
         if self.closed:
-            raise UnsupportedOperationError("the transaction is over: begin another one")
+            raise UnsupportedOperationError("the transaction is closed: begin another one")
 
     def __enter__(self) -> Transaction:
         if self.weak:

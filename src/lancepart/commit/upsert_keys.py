@@ -22,9 +22,9 @@ Level: TypeAlias = tuple[pa.Array, npt.NDArray[np.int64]]
 class KeyIndex:
     """Distinct keys of one or more columns; a key with a NULL in it is like no other, as in SQL.
 
-    For each column its distinct values, and which pairs of a number for the columns before it and of a value's
-    place occur: so a key becomes one number column by column, and none can be mistaken for another. ``rows`` are the
-    places in the data that the last numbers stand for.
+    For each column its distinct values, and the pairs of a number for the columns before it and of a value's position
+    that occur: so a key becomes one number column by column, without collisions. ``rows`` are the positions in the data
+    of the last numbers.
     """
 
     levels: tuple[Level, ...]
@@ -54,7 +54,7 @@ class KeyIndex:
         return found
 
     def find(self, keys: pa.Table) -> npt.NDArray[np.int64]:
-        """Where in the data the keys of a table's rows stand; -1 for those that do not."""
+        """The positions in the data of the keys of a table's rows; -1 for keys that it lacks."""
         codes = np.zeros(keys.num_rows, dtype=np.int64)
         whole = np.ones(keys.num_rows, dtype=bool)
         for column, (distinct, known) in zip(_columns(keys), self.levels, strict=True):

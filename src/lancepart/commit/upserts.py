@@ -24,9 +24,9 @@ _MOST_KEYS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matches:
-    """The rows of a table that have one of some keys: where they stand in which leaf.
+    """The rows of a table that have one of some keys: their leaves and addresses.
 
-    ``kept`` are columns of theirs, and ``rows`` says which row of the data each of them goes with.
+    ``kept`` are some of their columns, and ``rows`` is the row of the data that each of them matches.
     """
 
     addresses: tuple[tuple[Leaf, npt.NDArray[np.uint64]], ...]
@@ -138,7 +138,7 @@ def _refuse_incomplete(rows: Rows, field: pa.Field, lacking: npt.NDArray[np.bool
 
 
 def key_filter(rows: pa.Table, on: Sequence[str]) -> Predicate | None:
-    """What the keys imply for where they can stand, as far as they can be listed."""
+    """A filter that the keys imply for their partitions, if they are few enough to list."""
     tests: list[Predicate] = []
     for name in on:
         column = decoded(rows.column(name))

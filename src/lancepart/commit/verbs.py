@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from datafusion import SessionContext
+from datafusion import SessionConfig, SessionContext
 
 from lancepart.commit import upserts
 from lancepart.commit.leaf_changes import LeafChanges
@@ -22,9 +22,12 @@ from lancepart.errors import (
 )
 from lancepart.layout.leaves import Leaf
 from lancepart.model.aliases import RowSource
+from lancepart.model.binding import bound
 from lancepart.model.filtering import matching_rows
+from lancepart.model.mismatches import example_of
 from lancepart.model.parse import parse
-from lancepart.model.predicate import Predicate
+from lancepart.model.predicate import Filter, Predicate
+from lancepart.model.query_terms import bind_query
 from lancepart.model.sql_text import depth, tokens
 from lancepart.model.suggest import near
 from lancepart.read import leaf as reading
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
     from lancepart.commit.transaction import Transaction
 
 _MOST_NESTED, _MOST_OPERATORS = 20, 500
+_BATCH_ROWS = 65_536
+_MOST_SHOWN = 200
 
 
 def append(transaction: Transaction, data: RowSource) -> int:
@@ -49,24 +54,26 @@ def append(transaction: Transaction, data: RowSource) -> int:
 
 
 def add(transaction: Transaction, parts: Sequence[PartitionRows]) -> list[LeafChanges]:
-    """Add rows that are split by partition already; what is done to each partition."""
+    """Add rows that are split by partition already; the changes of each partition."""
     works = transaction.work_for(parts)
     transaction.over(list(zip(works, parts, strict=True)), lambda pair: pair[0].append([pair[1].rows]))
     return works
 
 
-def delete(transaction: Transaction, where: str) -> None:
+def delete(transaction: Transaction, where: Filter) -> None:
     """Remove the rows that match a filter, which must be written out."""
     transaction.delete_matching(written_filter(where, transaction.metadata.plain_schema))
 
 
-def filter_of(transaction: Transaction, where: str | None) -> Predicate | None:
+def filter_of(transaction: Transaction, where: Filter | None) -> Predicate | None:
     """A filter as a tree; None is none."""
     return None if where is None else written_filter(where, transaction.metadata.plain_schema)
 
 
-def written_filter(where: str, schema: pa.Schema) -> Predicate:
-    """A filter as a tree; nothing at all is not taken to mean all rows."""
+def written_filter(where: Filter, schema: pa.Schema) -> Predicate:
+    """A filter as a tree over a schema; nothing at all is not taken to mean all rows."""
+    if isinstance(where, Predicate):
+        return bound(where, schema)
     if not isinstance(where, str):
         raise InvalidInputError(f"the filter is {where!r}: give SQL as text, and 'true' to mean all rows")
     if not where.strip():
@@ -74,7 +81,12 @@ def written_filter(where: str, schema: pa.Schema) -> Predicate:
     return parse(where, schema)
 
 
-def overwrite(transaction: Transaction, data: RowSource, where: str | None) -> None:
+def shown(where: Filter) -> str:
+    """A filter in messages: as it was written, or else as SQL."""
+    return where if isinstance(where, str) else where.to_sql()
+
+
+def overwrite(transaction: Transaction, data: RowSource, where: Filter | None) -> None:
     """Replace exactly the partitions that the data touches, or exactly the rows that a filter matches."""
     if where is not None:
         _replace_where(transaction, data, where)
@@ -120,7 +132,7 @@ def _clear_rows(transaction: Transaction, item: Leaf, keys: Set[tuple[str, ...]]
         transaction.work_on(item).delete(addresses)
 
 
-def _replace_where(transaction: Transaction, data: RowSource, where: str) -> None:
+def _replace_where(transaction: Transaction, data: RowSource, where: Filter) -> None:
     predicate = filter_of(transaction, where)
     assert predicate is not None
     found = batches(data, transaction.metadata.plain_schema)
@@ -131,16 +143,18 @@ def _replace_where(transaction: Transaction, data: RowSource, where: str) -> Non
         add(transaction, list(route(kept, transaction.metadata.schema, transaction.spec)))
 
 
-def matching(chunk: pa.Table, predicate: Predicate, where: str) -> pa.Table:
+def matching(chunk: pa.Table, predicate: Predicate, where: Filter) -> pa.Table:
     """Rows that all match what they replace; others are refused."""
     kept = sum(matching_rows(batch, predicate).num_rows for batch in chunk.to_batches())
     if kept != chunk.num_rows:
         outside = chunk.num_rows - kept
-        raise InvalidInputError(f"{outside} rows of the data do not match {where!r}, which is what they replace")
+        raise InvalidInputError(
+            f"{outside} rows of the data do not match {shown(where)!r}, the filter of the rows that they replace"
+        )
     return chunk
 
 
-def update(transaction: Transaction, values: Mapping[str, str], where: str | None) -> None:
+def update(transaction: Transaction, values: Mapping[str, str], where: Filter | None) -> None:
     """Set columns in the rows that match; a row whose partition changes moves."""
     metadata = transaction.metadata
     check_values(values, metadata.schema)
@@ -148,7 +162,8 @@ def update(transaction: Transaction, values: Mapping[str, str], where: str | Non
     planned = transaction.plan(predicate)
     doomed, changed = [], []
     for item in holding(transaction, planned.leaves, predicate):
-        found = list(reading.with_addresses(transaction.task(item, predicate, metadata.schema.names)))
+        task = transaction.task(item, predicate, metadata.schema.names)
+        found = list(reading.with_addresses(reading.in_large_batches(task, _BATCH_ROWS)))
         if found:
             table = pa.Table.from_batches(found)
             doomed.append((item, table.column(ADDRESS).to_numpy()))
@@ -188,12 +203,13 @@ def _refuse_deep(name: str, value: str) -> None:
 
 
 def set_columns(rows: pa.Table, values: Mapping[str, str], schema: pa.Schema) -> pa.Table:
-    """Rows with some columns computed anew, by DataFusion."""
-    context = SessionContext()
+    """Rows with some columns recomputed by DataFusion."""
+    context = SessionContext(SessionConfig().with_target_partitions(1))
     context.register_record_batches("rows", [rows.to_batches()])
     columns = [f"({values[name]}) AS {_quoted(name)}" if name in values else _quoted(name) for name in schema.names]
     try:
-        found = context.sql(f"SELECT {', '.join(columns)} FROM rows").collect()
+        query = bind_query(context, f"SELECT {', '.join(columns)} FROM rows", {"rows": rows.schema})
+        found = context.sql(query).collect()
         table = pa.Table.from_batches(found)
         arrays = [cast_to(table.column(index), field) for index, field in enumerate(schema)]
     except TableSchemaValidationError:
@@ -201,7 +217,11 @@ def set_columns(rows: pa.Table, values: Mapping[str, str], schema: pa.Schema) ->
     except Exception as error:
         reraise_interrupt(error)
         text = str(error).split("\n")[0]
-        raise InvalidInputError(f"the values to set are not understood: {text}") from None
+        given = ", ".join(f"{name} = {value}" for name, value in values.items())
+        shown = given if len(given) <= _MOST_SHOWN else f"{given[:_MOST_SHOWN]}…"
+        raise InvalidInputError(
+            f"the values to set are not understood ({shown}): each is an SQL expression, texts in single quotes: {text}"
+        ) from None
     found_rows = fit(pa.table(arrays, names=schema.names), schema)
     refuse_nulls(found_rows)
     return found_rows
@@ -212,7 +232,10 @@ def cast_to(array: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     try:
         return pc.cast(array, field.type)
     except pa.ArrowException as error:
-        raise TableSchemaValidationError(f"column {field.name!r} can't be set to that: {error}") from None
+        hint = "" if (example := example_of(field.type)) is None else f"; write it as in {example}"
+        raise TableSchemaValidationError(
+            f"column {field.name!r} is of type {field.type} and can't be set to this value: {error}{hint}"
+        ) from None
 
 
 def _quoted(name: str) -> str:
@@ -250,7 +273,7 @@ def holding(transaction: Transaction, leaves: Sequence[Leaf], predicate: Predica
 
 
 def remove(transaction: Transaction, matches: Matches) -> list[LeafChanges]:
-    """Remove rows that were found; what is done to which partitions."""
+    """Remove rows that were found; the changes of each partition."""
     works = [(transaction.work_on(item), addresses) for item, addresses in matches.addresses]
     for work, addresses in works:
         work.delete(addresses)
@@ -258,7 +281,7 @@ def remove(transaction: Transaction, matches: Matches) -> list[LeafChanges]:
 
 
 def guard_keys(works: Iterable[LeafChanges], on: Sequence[str], index: KeyIndex) -> None:
-    """Let no other writer have added one of the keys to a partition when the transaction commits."""
+    """Fail the commit if another writer adds one of the keys to a partition meanwhile."""
     for work in {id(work): work for work in works}.values():
         work.guard(on, index)
 

@@ -1,4 +1,4 @@
-"""Entries of long writes, kept by a thread: who waits, or writes one large file for hours, can't do so itself."""
+"""Entries of long writes, refreshed by a thread: a writer that waits, or writes one large file, can't do so itself."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INTERVAL_SECONDS = 60.0
 _log = logging.getLogger(__name__)
 
 
-class Entry:
+class WriterEntry:
     """A write's entry in the manifest: made when it has taken long, renewed, and taken away at its end.
 
     Collectors wait for it, a day at the most after it was last renewed; so a failure here costs no more than a write
@@ -34,7 +34,7 @@ class Entry:
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody need wait for the write any more."""
+        """Whether collectors need no longer wait for the write."""
         return self._over.is_set()
 
     def keep(self) -> None:
@@ -68,11 +68,11 @@ class _Watch:
     """The writes of a process that are not over; its thread runs only while there are some."""
 
     def __init__(self) -> None:
-        self._entries: weakref.WeakSet[Entry] = weakref.WeakSet()
+        self._entries: weakref.WeakSet[WriterEntry] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: WriterEntry) -> None:
         """Look after a write until it is over or forgotten."""
         with self._lock:
             self._entries.add(entry)

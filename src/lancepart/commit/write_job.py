@@ -15,9 +15,12 @@ import pyarrow as pa
 
 from lancepart.commit import verbs
 from lancepart.commit.idempotency import IdempotencyKey
-from lancepart.commit.leaf_changes import LeafChanges, Staged
+from lancepart.commit.leaf_changes import LeafChanges
+from lancepart.commit.leaf_writes import Staged
 from lancepart.commit.upsert_keys import KeyIndex
-from lancepart.plan import planner
+from lancepart.errors import CommitConflictError
+from lancepart.layout.leaves import Leaf, by_identity
+from lancepart.model.predicate import Predicate
 from lancepart.storage.root import Root
 
 if TYPE_CHECKING:
@@ -33,20 +36,22 @@ class WriteJob:
     """A write as planned at one snapshot: plain values, so that its tasks can run elsewhere.
 
     ``overwrite`` replaces the partitions that the rows touch, ``replace`` the whole table, ``where`` the rows that a
-    filter matches, ``upsert`` those that have one of the rows' keys, and ``rows`` those at places that tasks report,
+    filter matches, ``upsert`` those that have one of the rows' keys, and ``rows`` those that tasks report,
     found by reading with the filter, so that it can't be done again on a newer snapshot. Neither can an upsert of rows
-    that name only some columns, which is ``partial``: its tasks read the others. ``name`` is its name in the history.
+    that name only some columns, which is ``partial``: its tasks read the others. ``name`` is its name in the history,
+    ``file_bytes`` the size at which tasks begin another file.
     """
 
     root: Root
     version: int
     mode: str = APPEND
-    where: str | None = None
+    where: Predicate | None = None
     on: tuple[str, ...] = ()
-    once: IdempotencyKey | None = None
+    idempotency: IdempotencyKey | None = None
     done: bool = False
     name: str | None = None
     partial: bool = False
+    file_bytes: int | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     began: float = field(default_factory=time.time)
 
@@ -70,7 +75,7 @@ class StagedPartition:
 class WriteResult:
     """What one task wrote, and the keys of its rows if the job needs them.
 
-    ``gone`` are the places of rows that go: their addresses, by the number of their leaf in the job's snapshot.
+    ``gone`` are the rows that go: their addresses, by the identity of the leaf that they were read from.
     """
 
     parts: tuple[StagedPartition, ...] = ()
@@ -94,8 +99,8 @@ def adopt(transaction: Transaction, job: WriteJob, reports: Sequence[WriteResult
     elif job.mode == WHERE:
         transaction.delete_matching(verbs.filter_of(transaction, job.where), binding=transaction.all_specs)
     elif job.mode == ROWS:
-        transaction.plan(verbs.filter_of(transaction, job.where), binding=transaction.all_specs)
-        _remove(transaction, reports)
+        read = transaction.plan(verbs.filter_of(transaction, job.where), binding=transaction.all_specs)
+        _remove(transaction, read.leaves, reports)
     elif job.mode == UPSERT and (keys := [report.keys for report in reports if report.keys is not None]):
         index, matches = verbs.find_keys(transaction, pa.concat_tables(keys))
         works = verbs.remove(transaction, matches)
@@ -111,14 +116,22 @@ def adopt(transaction: Transaction, job: WriteJob, reports: Sequence[WriteResult
         verbs.guard_keys([*works, *targets], job.on, index)
 
 
-def _remove(transaction: Transaction, reports: Sequence[WriteResult]) -> None:
-    """Take rows out of the leaves that they were read from; one that two tasks name goes once."""
+def _remove(transaction: Transaction, read: Sequence[Leaf], reports: Sequence[WriteResult]) -> None:
+    """Remove rows from the leaves that they were read from; a row that two tasks name is removed once.
+
+    A leaf that the statement did not read, or not at this version, is a conflict: addresses are valid in one version.
+    """
     found: dict[int, list[npt.NDArray[np.uint64]]] = defaultdict(list)
     for report in reports:
-        for number, addresses in report.gone.items():
-            found[number].append(addresses)
-    leaves = planner.numbered(transaction.snapshot, transaction.metadata) if found else ()
-    works = [(transaction.work_on(leaves[number]), np.unique(np.concatenate(each))) for number, each in found.items()]
+        for identity, addresses in report.gone.items():
+            found[identity].append(addresses)
+    leaves = by_identity(read) if found else {}
+    if unknown := found.keys() - leaves.keys():
+        raise CommitConflictError(
+            f"rows were read from {len(unknown)} partitions that snapshot {transaction.snapshot.version} does not "
+            "have, or has at another version: the table was replaced or changed meanwhile"
+        )
+    works = [(transaction.work_on(leaves[each]), np.unique(np.concatenate(rows))) for each, rows in found.items()]
     transaction.over(works, lambda pair: pair[0].delete(pair[1]))
 
 

@@ -1,6 +1,6 @@
 """Writers that take long, entered in the manifest so that collectors keep their files.
 
-That they come to their end depends on it; that no commit loses files does not.
+Only progress depends on it: no commit loses files without it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _AGE, _VERSION = "lancepart.age", "lancepart.entered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Writer:
+class LongWriter:
     """A long write: the snapshot at which it began, that before its entry, and the time that lay between."""
 
     object_id: str
@@ -45,7 +45,7 @@ class Writer:
 
 
 def is_long(began: float) -> bool:
-    """Whether a write that began at a time of the calendar has taken long by now."""
+    """Whether a write that began at a wall-clock time counts as long."""
     return time.time() - began > LONG_SECONDS
 
 
@@ -84,12 +84,12 @@ def leaving(snapshot: Snapshot, transaction: str) -> Change:
     return Change() if snapshot.row(identifier) is None else Change(deletes=(identifier,))
 
 
-def entered(snapshot: Snapshot) -> list[Writer]:
+def entered(snapshot: Snapshot) -> list[LongWriter]:
     """All long writes that are entered."""
     found = snapshot.scan(f"object_id > '{_WRITER}' AND object_id < '{_WRITER}~'")
     rows = read_rows(found)
     return [
-        Writer(
+        LongWriter(
             object_id=row.object_id,
             since=KeyRecord.from_row(row).sequence,
             entered=int(number_of(row, _VERSION)),

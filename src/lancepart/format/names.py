@@ -50,6 +50,7 @@ OLD_TREE = f"{OWN}old_tree"
 UNION = f"{OWN}union."
 UNION_OF, UNION_ROOT, UNION_SNAPSHOT = f"{OWN}table", f"{OWN}root", f"{OWN}snapshot"
 NEXT_FRAGMENT = f"{OWN}next_fragment"
+NEXT_NUMBER = f"{OWN}next_number"
 
 LEAF_ID = "lancepart:field_id"
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from lancepart.errors import InvalidTableStateError
 from lancepart.format.names import OWN, READ_VERSION, TABLE, TABLE_VERSION, split_version_id, version_id
+from lancepart.format.numbers import Blocks
 from lancepart.format.rows import Row, dump_metadata
 from lancepart.model.aliases import JsonMapping, JsonObject, Value
 
@@ -22,7 +23,8 @@ NUMBER, VERSION = f"{OWN}n", f"{OWN}version"
 ROWS, BYTES, FRAGMENTS = f"{OWN}rows", f"{OWN}bytes", f"{OWN}fragments"
 TRANSACTION, OPERATION, BY = f"{OWN}transaction", f"{OWN}operation", f"{OWN}by"
 ADDED, DELETED, MOVED, CHANGE = f"{OWN}added", f"{OWN}deleted", f"{OWN}moved", f"{OWN}change"
-LOCATION = f"{OWN}location"
+LOCATION, FILES = f"{OWN}location", f"{OWN}files"
+NUMBERS = f"{OWN}numbers"
 KEY, SEQUENCE = f"{OWN}key", f"{OWN}sequence"
 
 HAS_MOVED = "metadata LIKE '%moved\":%'"
@@ -33,7 +35,8 @@ _OF_VERSION = (TRANSACTION, OPERATION, BY, ADDED, DELETED, CHANGE, *_STATS)
 _OF_KEY = (KEY, SEQUENCE, TRANSACTION, OPERATION, BY)
 _TEXTS = frozenset({TRANSACTION, OPERATION, BY, KEY})
 _BARE = {key: key.removeprefix(OWN) for key in (*_OF_LEAF, *_OF_VERSION, *_OF_KEY, MOVED, LOCATION)}
-_SPELLED = r'^\{"lancepart\.n":\d+,"lancepart\.version":(?P<version>\d+),"lancepart\.rows":(?P<rows>\d+),'
+_SPELLED = r'^\{"lancepart\.n":(?P<n>\d+),"lancepart\.version":(?P<version>\d+),"lancepart\.rows":(?P<rows>\d+),'
+_SIZES = rf'{_SPELLED}"lancepart\.bytes":(?P<bytes>\d+),"lancepart\.fragments":(?P<fragments>\d+)'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,7 @@ class LeafRecord:
     number: int = 0
     measured: int | None = None
     stats: Stats | None = None
+    numbers: Blocks | None = None
     others: JsonMapping = field(default_factory=dict)
     created_at: datetime | None = None
 
@@ -88,7 +92,8 @@ class LeafRecord:
             number=number,
             measured=measured,
             stats=stats,
-            others=_others(metadata, _OF_LEAF),
+            numbers=Blocks.from_json(metadata.get(NUMBERS), row.columns.get(READ_VERSION.name)),
+            others=_others(metadata, _OF_LEAF, NUMBERS),
             created_at=row.created_at,
         )
 
@@ -105,10 +110,11 @@ class LeafRecord:
         )
 
     def to_metadata(self) -> JsonObject:
-        """The row's metadata: our own entries first and always in one order, so that ``told_rows`` finds them."""
-        mine = {NUMBER: self.number} if self.number else {}
+        """The row's metadata: our own entries first and always in one order, so that ``recorded_rows`` finds them."""
+        mine: JsonObject = {NUMBER: self.number} if self.number else {}
         if self.stats is not None and self.read_version is not None:
-            mine |= {VERSION: self.read_version, **_stats_told(self.stats)}
+            mine |= {VERSION: self.read_version, **_stats_to_json(self.stats)}
+        mine |= {} if self.numbers is None else {NUMBERS: self.numbers.to_json()}
         return {**mine, **self.others}
 
     def to_values(self) -> JsonObject:
@@ -120,7 +126,8 @@ class LeafRecord:
 class VersionRecord:
     """The ``table_version`` row of a leaf's version; of one that another client wrote, only the version is known.
 
-    ``moved`` holds pairs of versions between which a commit wrote all rows anew, ``location`` the leaf's directory.
+    ``moved`` holds pairs of versions between which a commit rewrote all rows, ``location`` the leaf's directory, and
+    ``files`` what ``format.fragments`` spells of the version's fragments.
     """
 
     leaf: str
@@ -133,6 +140,7 @@ class VersionRecord:
     moved: tuple[tuple[int, int], ...] = ()
     location: str | None = None
     stats: Stats | None = None
+    files: JsonObject | None = None
     others: JsonMapping = field(default_factory=dict)
     created_at: datetime | None = None
 
@@ -165,7 +173,8 @@ class VersionRecord:
             moved=_pairs(metadata.get(MOVED, metadata.get(_BARE[MOVED]) if mine else None)),
             location=_text(metadata.get(LOCATION, metadata.get(_BARE[LOCATION]) if mine else None)),
             stats=_stats(mine),
-            others=_others(metadata, _OF_VERSION, MOVED, LOCATION),
+            files=files if isinstance(files := metadata.get(FILES), dict) else None,
+            others=_others(metadata, _OF_VERSION, MOVED, LOCATION, FILES),
             created_at=row.created_at,
         )
 
@@ -177,7 +186,8 @@ class VersionRecord:
             **{key: value for key, value in counts.items() if value is not None},
             **({MOVED: [list(pair) for pair in self.moved]} if self.moved else {}),
             **({} if self.location is None else {LOCATION: self.location}),
-            **({} if self.stats is None else _stats_told(self.stats)),
+            **({} if self.stats is None else _stats_to_json(self.stats)),
+            **({} if self.files is None else {FILES: self.files}),
         }
         return Row(
             object_id=self.object_id,
@@ -234,20 +244,33 @@ def leaf_facts(metadata: JsonMapping) -> tuple[int, int | None, Stats | None]:
     return mine.get(NUMBER, 0), mine.get(VERSION), _stats(mine)
 
 
-def told_rows(texts: pa.Array, versions: pa.Array) -> pa.Array | None:
-    """How many rows each of many leaves has, from their rows' metadata and ``read_version``.
+def recorded_rows(texts: pa.Array, versions: pa.Array) -> pa.Array | None:
+    """The row counts of many leaves, from their rows' metadata and ``read_version``.
 
-    None unless all of them tell it, in our own spelling, of that very version.
+    None unless all of them record it, in our own format, for exactly that version.
     """
     found = pc.extract_regex(texts, pattern=_SPELLED)
     counted = pc.cast(pc.struct_field(found, "rows"), pa.int64())
+    return counted if not len(texts) or pc.all(_speaks_of(found, versions)).as_py() else None
+
+
+def recorded_sizes(texts: pa.Array, versions: pa.Array) -> pa.Table | None:
+    """The number, rows, bytes and fragments of each of many leaves; None unless all record them so."""
+    found = pc.extract_regex(texts, pattern=_SIZES)
+    if len(texts) and not pc.all(_speaks_of(found, versions)).as_py():
+        return None
+    names = ("n", "rows", "bytes", "fragments")
+    return pa.table({name: pc.cast(pc.struct_field(found, name), pa.int64()) for name in names})
+
+
+def _speaks_of(found: pa.Array, versions: pa.Array) -> pa.Array:
+    """Which rows have statistics of the very version that they refer to."""
     measured = pc.cast(pc.struct_field(found, "version"), pa.uint64())
-    same = pc.equal(measured, pc.cast(versions, pa.uint64()))
-    return counted if not len(texts) or pc.all(pc.fill_null(same, fill_value=False)).as_py() else None
+    return pc.fill_null(pc.equal(measured, pc.cast(versions, pa.uint64())), fill_value=False)
 
 
 def number_of(row: Row, key: str) -> float:
-    """A number of ours in the metadata of a row, 0 if it has none; what else stands there is refused by name."""
+    """A number of ours in the metadata of a row, 0 if it has none; any other value is an error."""
     value: Value = (row.metadata or {}).get(key, 0)
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1 << 63:
         return value
@@ -277,7 +300,7 @@ def _others(metadata: JsonMapping, group: tuple[str, ...], *more: str) -> JsonOb
     """What is not ours in a row's metadata, or not of this group."""
     mine = {*group, VERSION, *more}
     if group[0] not in metadata and _is_bare(metadata, group):
-        mine |= {_BARE[key] for key in (*group, *more)}
+        mine |= {_BARE[key] for key in (*group, *more) if key in _BARE}
     return {key: value for key, value in metadata.items() if key not in mine}
 
 
@@ -287,7 +310,7 @@ def _stats(mine: JsonMapping) -> Stats | None:
     return None
 
 
-def _stats_told(stats: Stats) -> dict[str, int]:
+def _stats_to_json(stats: Stats) -> dict[str, int]:
     return {ROWS: stats.rows, BYTES: stats.bytes, FRAGMENTS: stats.fragments}
 
 

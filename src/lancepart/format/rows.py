@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -81,9 +82,10 @@ def namespace_row(object_id: str, *, metadata: JsonMapping | None = None, column
     return Row(object_id=object_id, object_type=NAMESPACE, metadata=metadata, created_at=now(), columns=columns or {})
 
 
-def table_row(object_id: str, location: str) -> Row:
-    """The row of a table of which nothing but its place is recorded, made now."""
-    return Row(object_id=object_id, object_type=TABLE, location=location, created_at=now())
+def table_row(object_id: str, location: str, properties: Mapping[str, str] | None = None) -> Row:
+    """The row of a table that is entered now: where it is, and its properties if it has any."""
+    metadata = dict(properties) if properties else None
+    return Row(object_id=object_id, object_type=TABLE, location=location, metadata=metadata, created_at=now())
 
 
 def read_rows(found: pa.Table | None) -> list[Row]:

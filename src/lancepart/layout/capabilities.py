@@ -1,4 +1,4 @@
-"""What a table can do, which depends on its layout and on its transactions: everyone else asks here."""
+"""What a table can do, which depends on its layout and on its transactions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Publishing(Enum):
+class CommitMode(Enum):
     """How a write becomes visible to readers."""
 
     STRONG = "strong"
@@ -26,7 +26,7 @@ class Capabilities:
     write for a commit, ``declared_indices`` those that the manifest records for all leaves.
     """
 
-    publishing: Publishing
+    publishing: CommitMode
     snapshots: bool
     version_rows: bool
     evolution: bool
@@ -37,7 +37,7 @@ class Capabilities:
     @property
     def transactions(self) -> bool:
         """Whether several changes can be one commit."""
-        return self.publishing is Publishing.STRONG
+        return self.publishing is CommitMode.STRONG
 
     @property
     def idempotency(self) -> bool:

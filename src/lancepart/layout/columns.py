@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from lancepart.format.names import LEAF_ID
 from lancepart.layout.metadata import map_children, without_ids
 from lancepart.model.schema import COMMENT, FIELD_ID, field_id
-from lancepart.storage.leaf_data import BLOBS_AS_BYTES
+from lancepart.storage.leaf_handle import BLOBS_AS_BYTES
 
 if TYPE_CHECKING:
     from lancepart.layout.matching import Matching
@@ -76,7 +76,8 @@ def is_blob(arrow_type: pa.DataType) -> bool:
 def stores(leaf_type: pa.DataType, field: pa.Field) -> bool:
     """Whether a leaf's type is how Lance stores a column; bytes that are marked as blobs get a type of their own."""
     marked = is_blob(field.type) or (field.metadata or {}).get(_BLOB_MARK) == b"true"
-    return bare(leaf_type) == bare(field.type) or (is_blob(leaf_type) and marked)
+    alike = leaf_type == field.type or bare(leaf_type) == bare(field.type)
+    return alike or (is_blob(leaf_type) and marked)
 
 
 def converted(array: pa.Array | pa.ChunkedArray, wanted: pa.DataType) -> pa.Array | pa.ChunkedArray:

@@ -88,19 +88,20 @@ def define(schema: pa.Schema, partition_by: Sequence[str | PartitionField], *, t
 
 
 def check_partition_by(partition_by: Sequence[str | PartitionField]) -> None:
-    """Refuse what is no list of fields: a text has letters, a dict has values that would be lost, a set no order."""
-    listed = isinstance(partition_by, Sequence) and not isinstance(partition_by, str | bytes)
-    if not listed or not len(partition_by):
+    """Refuse anything but a list of fields: a string has letters, a dict loses its values, a set has no order.
+
+    A list without fields is a table without partitions: one leaf.
+    """
+    if not isinstance(partition_by, Sequence) or isinstance(partition_by, str | bytes):
         raise InvalidInputError(
-            'partition_by is a list of at least one field, for example ["year(ts)", "country"], '
-            f"and not {partition_by!r}"
+            f'partition_by is a list of fields, for example ["year(ts)", "country"], and not {partition_by!r}'
         )
 
 
 def refuse_taken(manifest: Manifest) -> None:
-    """Refuse a root that has a table, other objects or anybody's files already.
+    """Refuse a root that has a table, other objects or foreign files already.
 
-    The files are listed before the manifest is read: those of a table that comes meanwhile are then known as a table's.
+    The files are listed before the manifest is read: the files of a table that is created meanwhile then belong to it.
     """
     refuse_file(manifest.root)
     stranger = occupied.stranger(manifest.root)
@@ -137,16 +138,16 @@ def ensure_namespace(manifest: Manifest, spec: PartitionSpec) -> None:
     manifest.transact(plan)
 
 
-def load(manifest: object, snapshot: Snapshot) -> TableMetadata:
+def load(snapshot: Snapshot) -> TableMetadata:
     """The definition of the table at a snapshot."""
-    return layout_of(snapshot).load(snapshot)
+    return snapshot.derived("definition", lambda: layout_of(snapshot).load(snapshot))
 
 
 def change(manifest: Manifest, step: Callable[[TableMetadata, *Given], TableMetadata], *given: *Given) -> TableMetadata:
-    """Change a table's definition: planned on the latest, done only if no other change came in between.
+    """Change a table's definition: planned on the latest snapshot, committed only if no other change was.
 
-    All changes write the counter of changes, so that two of them meet there. One that is reported as lost and is
-    there all the same was made: a repeated request can meet its own success.
+    All changes write the same counter, so two of them conflict there. A commit that is reported as failed but is
+    present was made: a retried request can find its own success.
     """
     for _ in range(_TRIES):
         snapshot = manifest.snapshot()
@@ -171,7 +172,7 @@ def change(manifest: Manifest, step: Callable[[TableMetadata, *Given], TableMeta
 
 def adopted(manifest: Manifest, snapshot: Snapshot) -> TableMetadata:
     """The definition with what a change of it relies on, and what a table of another client may not record."""
-    metadata = load(manifest, snapshot)
+    metadata = load(snapshot)
     if metadata.layout != HIVE and LAST_FIELD not in snapshot.properties:
         highest = highest_field_id(manifest, snapshot, metadata)
         metadata = replace(metadata, last_field_id=max(metadata.last_field_id, highest))

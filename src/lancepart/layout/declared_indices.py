@@ -58,7 +58,7 @@ class Index:
 
     @property
     def in_leaves(self) -> bool:
-        """Whether leaves are to have it."""
+        """Whether leaves have this index."""
         return self.scope in (LEAF, BOTH)
 
     @property
@@ -66,8 +66,13 @@ class Index:
         """Whether it finds nearest vectors."""
         return self.kind.startswith("IVF_")
 
+    @property
+    def is_over_rows(self) -> bool:
+        """Whether its parts over the table are indices of all leaves as one dataset, and not look-ups of keys."""
+        return self.is_vector or self.kind == TEXT_KIND
+
     def to_json(self) -> JsonObject:
-        """What is written down; what earlier versions did not know is left out where it is as usual."""
+        """The index as JSON; fields that earlier releases did not know are left out where they have their default."""
         spelled: JsonObject = {"name": self.name, "column": self.column, "kind": self.kind, "params": dict(self.params)}
         spelled |= {"scope": self.scope} if self.scope != LEAF else {}
         spelled |= {"where": self.where} if self.where is not None else {}
@@ -75,12 +80,12 @@ class Index:
 
 
 def declared(snapshot: Snapshot) -> tuple[Index, ...]:
-    """The indices that a table is to have."""
+    """The indices that a table declares."""
     return snapshot.derived("indices", lambda: _read(snapshot))
 
 
 def _read(snapshot: Snapshot) -> tuple[Index, ...]:
-    """What a table says of the indices that it is to have, each part checked: anybody may have written it."""
+    """The declared indices of a table, each part checked: any client may have written them."""
     spelled = snapshot.properties.get(INDICES, "[]")
     try:
         return tuple(_entry(**each) for each in json.loads(spelled))
@@ -104,8 +109,8 @@ def _entry(
     if not plain or not isinstance(segments, list | tuple):
         raise InvalidInputError(f"index {name!r} has a name, the id of a column, a kind and parameters")
     check_params(given)
-    places = tuple(check_location(place) for place in segments)
-    return Index(name=name, column=column, kind=kind_of(kind), params=given, scope=scope, where=where, segments=places)
+    found = tuple(check_location(each) for each in segments)
+    return Index(name=name, column=column, kind=kind_of(kind), params=given, scope=scope, where=where, segments=found)
 
 
 def check_params(params: JsonMapping) -> None:

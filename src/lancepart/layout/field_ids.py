@@ -12,8 +12,8 @@ from lancepart.layout.layouts import as_leaves, candidates
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.schema import max_field_id, schema_from_json
-from lancepart.storage import history, leaf_data
-from lancepart.storage.leaf_data import NativeIds
+from lancepart.storage import history, leaf_handle
+from lancepart.storage.leaf_handle import NativeIds
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
@@ -49,7 +49,7 @@ def _of_schema(text: str) -> int:
 
 def _of_leaf(root: Root, leaf: Leaf) -> int:
     try:
-        shape = leaf_data.shape_of(leaf_data.open_leaf(root, leaf.location, leaf.read_version))
+        shape = leaf_handle.shape_of(leaf_handle.open_leaf(root, leaf.location, leaf.read_version))
     except MissingError:
         return -1
     carried = [number for field in shape.schema if (number := leaf_field_id(field)) is not None]

@@ -15,7 +15,7 @@ from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.transforms import Identity, Transform
 from lancepart.model.transforms.hive import Unknown
 from lancepart.model.values import logical_type
-from lancepart.storage import leaf_data
+from lancepart.storage import leaf_handle
 from lancepart.storage.root import Root
 
 _FUNCTIONS = ("year", "month", "day", "hour", "hash")
@@ -32,7 +32,7 @@ def inferred(root: Root, paths: Sequence[Sequence[str]], location: str) -> tuple
     keys = tuple(pair[0] for pair in pairs if pair is not None)
     if len(keys) != len(pairs):
         raise InvalidTableStateError(f"leaf {'/'.join(paths[0])!r} is not named by key=value throughout")
-    stored = leaf_data.shape_of(leaf_data.open_leaf(root, location, None)).schema
+    stored = leaf_handle.shape_of(leaf_handle.open_leaf(root, location, None)).schema
     given: dict[str, tuple[str, Transform, pa.DataType | None]] = {}
     extra = []
     for level, key in enumerate(keys):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +21,7 @@ from lancepart.model.ids import object_id
 from lancepart.model.partition_keys import value_keys, value_texts
 from lancepart.model.spec import PartitionField
 from lancepart.model.transforms.hive import FloorBucket, Hash, Unknown
+from lancepart.storage.dataset import Dataset
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.manifest_rows import Row
@@ -46,7 +46,7 @@ class Tree:
 class TreeSnapshot(Snapshot):
     """A catalog's manifest at one version, seen as the tree of one table in it."""
 
-    def __init__(self, handle: Any, root: Root, namespace: tuple[str, ...]) -> None:
+    def __init__(self, handle: Dataset | None, root: Root, namespace: tuple[str, ...]) -> None:
         super().__init__(handle, root)
         self.namespace = namespace
         self.first_version = self.version
@@ -93,7 +93,7 @@ class TreeSnapshot(Snapshot):
 
 
 class TreeManifest:
-    """One Hive-style table in a catalog; what was discovered is kept until the manifest's version moves."""
+    """One Hive-style table in a catalog; the discovered leaves are cached until the manifest's version changes."""
 
     def __init__(self, root: Root, namespace: Sequence[str] = ()) -> None:
         self.root = root

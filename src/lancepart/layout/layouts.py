@@ -20,7 +20,7 @@ from lancepart.format.names import (
     spec_namespace,
 )
 from lancepart.layout import leaves
-from lancepart.layout.capabilities import Capabilities, Publishing
+from lancepart.layout.capabilities import Capabilities, CommitMode
 from lancepart.layout.draft import draft_leaves, refuse_unpinned
 from lancepart.layout.hive_tree import TreeSnapshot, tree_leaves
 from lancepart.layout.leaves import Leaf
@@ -30,7 +30,7 @@ from lancepart.model.spec import PartitionSpec
 from lancepart.model.type_names import holds_exactly, kind_of
 from lancepart.model.values import logical_type
 from lancepart.storage import refs
-from lancepart.storage.leaf_data import LeafShape
+from lancepart.storage.leaf_handle import LeafShape
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
 
@@ -89,7 +89,7 @@ class ManifestLayout:
         """Everything; without strong transactions no snapshots and no version rows."""
         strong = metadata.transactions == STRONG
         return Capabilities(
-            publishing=Publishing.STRONG if strong else Publishing.WEAK,
+            publishing=CommitMode.STRONG if strong else CommitMode.WEAK,
             snapshots=strong,
             version_rows=True,
             evolution=True,
@@ -205,7 +205,7 @@ class HiveLayout:
     def capabilities(self, metadata: TableMetadata) -> Capabilities:
         """Leaves are read at their latest, and written one by one."""
         return Capabilities(
-            publishing=Publishing.DIRECT,
+            publishing=CommitMode.DIRECT,
             snapshots=False,
             version_rows=False,
             evolution=False,
@@ -295,7 +295,7 @@ def match(shape: LeafShape, metadata: TableMetadata, leaf: Leaf) -> Matching:
 
 
 def refuse_past(snapshot: Snapshot) -> None:
-    """Refuse time travel to a snapshot, whichever layout the table has, if what is read would be of another time."""
+    """Refuse time travel in any layout if the rows read would not be those of the snapshot."""
     layout = layout_of(snapshot)
     layout.refuse_past(snapshot, layout.load(snapshot))
 

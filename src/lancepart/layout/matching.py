@@ -15,7 +15,7 @@ from lancepart.layout.evolution import widens
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.schema import field_id
 from lancepart.model.values import logical_type
-from lancepart.storage.leaf_data import LeafShape
+from lancepart.storage.leaf_handle import LeafShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class Matching:
         ]
 
     def _check(self, metadata: TableMetadata, leaf: str, *, native: bool) -> None:
-        """Refuse what is not consistent; ours may be ahead of a definition that has a dropped column yet."""
+        """Refuse an inconsistent match; a leaf may be ahead of a definition that still has a dropped column."""
         for number, field in metadata.columns.items():
             if number in self.types and not is_consistent(self.types[number], field):
                 raise InvalidTableStateError(
@@ -130,7 +130,7 @@ class _Foreign:
 
     A column whose id in Lance and name are both those of one of the table's, now or in the past, is that one. The
     others are all taken by their names, or all by their ids: by names if the leaf then has all that the table had at
-    some moment, since ids only rise; otherwise by ids, on the same condition. If neither holds, nobody can tell.
+    some moment, since ids only rise; otherwise by ids, on the same condition. If neither holds, the match is an error.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class _Foreign:
         return found, unknown
 
     def _could_be(self, found: Mapping[int, str]) -> bool:
-        """Whether the columns that a leaf then lacks may all have come to the table after those that it has."""
+        """Whether the columns that a leaf then lacks can all have been added after those that it has."""
         mine = (self.taken | found.keys()) & self.columns.keys()
         return all(number > max(mine, default=-1) for number in self.columns.keys() - mine)
 

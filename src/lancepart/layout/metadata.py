@@ -269,7 +269,7 @@ def without_ids(field: pa.Field) -> pa.Field:
 
 
 def as_stored(field: pa.Field) -> pa.Field:
-    """A field in the type that Lance gives back: views come back plain; what it does not store is refused."""
+    """A field in the type that Lance returns: views are returned as plain types; unsupported types are refused."""
     kinds = pa.types
     if kinds.is_decimal32(field.type) or kinds.is_decimal64(field.type):
         raise InvalidInputError(f"column {field.name!r}: Lance does not store {field.type}; use decimal128")

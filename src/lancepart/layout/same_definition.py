@@ -1,4 +1,4 @@
-"""Comparing an existing table with the definition that a caller wants to create."""
+"""Comparing an existing table with the definition of a table to be created."""
 
 from __future__ import annotations
 

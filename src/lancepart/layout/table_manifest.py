@@ -20,7 +20,7 @@ class TableManifest(Protocol):
 
     @property
     def root(self) -> Root:
-        """Where the table, or the catalog that it is in, lives."""
+        """The root of the table, or of the catalog that it is in."""
 
     def snapshot(self, version: int | None = None) -> Snapshot:
         """The latest version, or a given one."""

@@ -16,6 +16,7 @@ Facts = tuple[int, int | None, Stats | None]
 
 _LOOKED_UP = 2_000
 _AT_ONCE = 64
+_VERSION_ID = r"^(?P<leaf>.*)\$(?P<n>\d{1,18})$"
 
 
 def read_versions(
@@ -31,8 +32,8 @@ def read_versions(
         rows.column(READ_VERSION.name).to_pylist() if READ_VERSION.name in rows.schema.names else [None] * len(ids)
     )
     numbers = [number for number, _, _ in facts]
-    untold = [number and measured is None for number, measured, _ in facts]
-    recorded = _recorded(snapshot, dict(compress(zip(ids, numbers, strict=True), untold)))
+    unmeasured = [number and measured is None for number, measured, _ in facts]
+    recorded = _recorded(snapshot, dict(compress(zip(ids, numbers, strict=True), unmeasured)))
     known = {
         key: (number, version, version == (recorded.get(key) if measured is None else measured))
         for key, (number, measured, _), version in zip(ids, facts, pointers, strict=True)
@@ -47,16 +48,26 @@ def newer_versions(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, 
     Other writers may leave numbers out, so that all rows of a leaf's versions are looked at; that there is none is
     remembered.
     """
-    asked = snapshot.unsettled(numbers)
+    unsettled = snapshot.unsettled(numbers)
     highest: dict[str, tuple[int, int]] = {}
-    for item, version in _rows_of(snapshot, asked):
+    for item, version in _rows_of(snapshot, unsettled):
         named = split_version_id(item)
-        if named is not None and named[0] in asked and version is not None:
+        if named is not None and named[0] in unsettled and version is not None:
             key, number = named
-            if number > max(asked[key], highest.get(key, (0, 0))[0]):
+            if number > max(unsettled[key], highest.get(key, (0, 0))[0]):
                 highest[key] = (number, version)
-    snapshot.settle({key: number for key, number in asked.items() if key not in highest})
+    snapshot.settle({key: number for key, number in unsettled.items() if key not in highest})
     return highest
+
+
+def are_newest(snapshot: Snapshot, leaves: pa.Array, numbers: pa.Array) -> bool:
+    """Whether no leaf has a ``table_version`` row with a higher number; for a million leaves at once."""
+    found = snapshot.scan(of_type(TABLE_VERSION), columns=[OBJECT_ID])
+    assert found is not None
+    parts = pc.extract_regex(found.column(OBJECT_ID).combine_chunks(), pattern=_VERSION_ID)
+    at = pc.index_in(pc.struct_field(parts, "leaf"), value_set=leaves)
+    newest = pc.take(numbers, at)
+    return not pc.any(pc.greater(pc.cast(pc.struct_field(parts, "n"), pa.int64()), newest)).as_py()
 
 
 def existing_numbers(snapshot: Snapshot, leaves: Sequence[str]) -> dict[str, list[int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -26,8 +27,8 @@ from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.layout.versions import existing_numbers
 from lancepart.plan import planner
 from lancepart.read.result import Result
-from lancepart.storage import history, leaf_data
-from lancepart.storage.dataset import Dataset
+from lancepart.storage import history, leaf_data, leaf_handle
+from lancepart.storage.leaf_handle import LeafHandle
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
@@ -53,7 +54,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeafChanges:
+class LeafDelta:
     """What happened to one leaf: plain values, so that it can be read elsewhere."""
 
     root: Root
@@ -64,7 +65,7 @@ class LeafChanges:
 
     @property
     def rows(self) -> int:
-        """How many rows came and went."""
+        """How many rows were inserted and deleted."""
         return sum(step.added + step.deleted for step in self.steps)
 
     def read(self, schema: pa.Schema, *, deletes: bool = True) -> Iterator[tuple[Step, str, pa.RecordBatch]]:
@@ -82,7 +83,7 @@ class Changes(Result):
     Upkeep that only moves rows is left out. It has what ``pyarrow.Table`` has too, which reads all rows into memory.
     """
 
-    leaves: tuple[LeafChanges, ...]
+    leaves: tuple[LeafDelta, ...]
     metadata: TableMetadata
 
     @property
@@ -111,30 +112,33 @@ class Changes(Result):
     def __len__(self) -> int:
         return int(self._table.num_rows)
 
+    def _repr_html_(self) -> str:
+        return f"<code>{html.escape(repr(self))}</code>"
+
     def __repr__(self) -> str:
         return f"Changes({len(self.leaves)} partitions, {sum(leaf.rows for leaf in self.leaves)} rows)"
 
 
 def changes(manifest: Manifest, since: int | str | datetime, until: int | str | datetime | None = None) -> Changes:
-    """The rows that came and went after one snapshot up to another, not yet read."""
+    """The rows inserted and deleted after one snapshot up to another, read lazily."""
     first = history.required(manifest, since)
     last = manifest.snapshot(history.resolve(manifest, until))
-    metadata = create.load(manifest, last)
+    metadata = create.load(last)
     return Changes(leaves=tuple(between(manifest, first, last, metadata)), metadata=metadata)
 
 
-def between(manifest: Manifest, first: Snapshot, last: Snapshot, metadata: TableMetadata) -> list[LeafChanges]:
+def between(manifest: Manifest, first: Snapshot, last: Snapshot, metadata: TableMetadata) -> list[LeafDelta]:
     """What to read of each leaf that changed after one snapshot up to another; ``metadata`` is that of the last."""
     if first.version > last.version:
         raise InvalidInputError(f"since ({first.version}) is after until ({last.version})")
     if metadata.transactions != STRONG:
         raise UnsupportedOperationError("changes needs a table with transactions='strong'")
-    before = {leaf.object_id: leaf for leaf in planner.plan(first, create.load(manifest, first), None).leaves}
+    before = {leaf.object_id: leaf for leaf in planner.plan(first, create.load(first), None).leaves}
     after = {leaf.object_id: leaf for leaf in planner.plan(last, metadata, None).leaves}
     numbers = _numbers(first, last, before, after)
     records = _records(last, [version_id(name, number) for name, found in numbers.items() for number in found])
     return [
-        LeafChanges(
+        LeafDelta(
             root=manifest.root,
             metadata=metadata,
             object_id=name,
@@ -151,9 +155,9 @@ def between(manifest: Manifest, first: Snapshot, last: Snapshot, metadata: Table
 def _numbers(
     first: Snapshot, last: Snapshot, before: Mapping[str, Leaf], after: Mapping[str, Leaf]
 ) -> dict[str, Sequence[int]]:
-    """The numbers of the versions that each leaf got in between; those of one that was made again go on.
+    """The numbers of the versions that each leaf got in between; a leaf that was recreated continues its numbering.
 
-    Other clients may leave numbers out. What has expired are the lowest: they are missed as the first one is.
+    Other clients may leave numbers out. Expired versions are always the lowest numbers.
     """
     known = last_numbers(first, [name for name in after if name not in before])
     gone = last_numbers(last, [name for name in before if name not in after])
@@ -167,7 +171,7 @@ def _numbers(
     return found | {name: [number] for name, number in gone.items()}
 
 
-def everything(manifest: Manifest, snapshot: Snapshot, metadata: TableMetadata) -> list[LeafChanges]:
+def everything(manifest: Manifest, snapshot: Snapshot, metadata: TableMetadata) -> list[LeafDelta]:
     """All rows of a snapshot, as if one commit had inserted them."""
     if metadata.transactions != STRONG:
         raise UnsupportedOperationError("changes needs a table with transactions='strong'")
@@ -178,7 +182,7 @@ def everything(manifest: Manifest, snapshot: Snapshot, metadata: TableMetadata) 
         rows = leaf.stats.rows if leaf.stats is not None else 0
         step = Step(number=leaf.number, operation="append", added=rows, deleted=0, moves=((None, leaf.read_version),))
         found.append(
-            LeafChanges(
+            LeafDelta(
                 root=manifest.root,
                 metadata=metadata,
                 object_id=leaf.object_id,
@@ -203,7 +207,7 @@ def _records(snapshot: Snapshot, ids: Sequence[str]) -> dict[str, VersionRecord]
 
 @dataclass(frozen=True, slots=True)
 class _Here:
-    """Where a leaf stands while its versions are followed: its directory, its version, and its rows if known."""
+    """The state of a leaf while its versions are followed: directory, version, and row count if known."""
 
     location: str | None = None
     version: int | None = None
@@ -220,7 +224,7 @@ def _steps(
 ) -> Iterator[tuple[str, Step]]:
     """What each commit did to a leaf, and in which of its directories.
 
-    A leaf that was removed had lost its rows before, and one that is made anew elsewhere loses those that it had.
+    A leaf is removed only when it has no rows; one that is recreated in another directory loses those that it had.
     """
     here = _Here()
     if before is not None:
@@ -252,7 +256,7 @@ def _steps(
 
 
 def _counted(root: Root, location: str, step: Step, record: VersionRecord) -> Step:
-    """A step of another client with its counts, which its row does not tell."""
+    """A step of another client with its counts, which its row does not record."""
     if record.added is not None and record.deleted is not None:
         return step
     added = deleted = 0
@@ -260,12 +264,12 @@ def _counted(root: Root, location: str, step: Step, record: VersionRecord) -> St
         if newer is None:
             continue
         if older is None:
-            added += leaf_data.measure(leaf_data.open_leaf(root, location, newer))[0]
+            added += leaf_handle.measure(leaf_handle.open_leaf(root, location, newer))[0]
             continue
         found = leaf_data.difference(root, location, older, newer)
         added += sum(int(item.num_rows) for item in found.added) + sum(map(len, found.restored.values()))
-        before = leaf_data.open_leaf(root, location, older)
-        deleted += sum(len(leaf_data.live_offsets(before, number)) for number in found.removed)
+        before = leaf_handle.open_leaf(root, location, older)
+        deleted += sum(len(leaf_handle.live_offsets(before, number)) for number in found.removed)
         deleted += sum(map(len, found.deleted.values()))
     return replace(step, added=added, deleted=deleted)
 
@@ -297,36 +301,36 @@ def _ended(here: _Here, number: int, operation: str) -> Iterator[tuple[str, Step
 
 
 def _move(
-    leaf: LeafChanges, schema: pa.Schema, older: int | None, newer: int | None, deletes: bool
+    leaf: LeafDelta, schema: pa.Schema, older: int | None, newer: int | None, deletes: bool
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     root, location = leaf.root, leaf.location
     if older == newer:
         return
     if newer is None:
         if deletes:
-            last = leaf_data.open_leaf(root, location, older)
-            yield from _shown(leaf, last, last.to_batches(**AS_BYTES), schema, DELETE)
+            last = leaf_handle.open_leaf(root, location, older)
+            yield from _shown(leaf, last, last.scanner(**AS_BYTES).to_batches(), schema, DELETE)
         return
-    after = leaf_data.open_leaf(root, location, newer)
+    after = leaf_handle.open_leaf(root, location, newer)
     if older is None:
-        yield from _shown(leaf, after, after.to_batches(**AS_BYTES), schema, INSERT)
+        yield from _shown(leaf, after, after.scanner(**AS_BYTES).to_batches(), schema, INSERT)
         return
     found = leaf_data.difference(root, location, older, newer)
     if found.added:
-        yield from _shown(leaf, after, leaf_data.rows_of(after, found.added), schema, INSERT)
+        yield from _shown(leaf, after, leaf_handle.rows_of(after, found.added), schema, INSERT)
     if found.restored:
-        yield from _shown(leaf, after, leaf_data.rows_at(after, found.restored), schema, INSERT)
+        yield from _shown(leaf, after, leaf_handle.rows_at(after, found.restored), schema, INSERT)
     if not deletes:
         return
-    before = leaf_data.open_leaf(root, location, older)
-    gone = dict(found.deleted) | {number: leaf_data.live_offsets(before, number) for number in found.removed}
+    before = leaf_handle.open_leaf(root, location, older)
+    gone = dict(found.deleted) | {number: leaf_handle.live_offsets(before, number) for number in found.removed}
     if gone:
-        yield from _shown(leaf, before, leaf_data.rows_at(before, gone), schema, DELETE)
+        yield from _shown(leaf, before, leaf_handle.rows_at(before, gone), schema, DELETE)
 
 
 def _shown(
-    leaf: LeafChanges, handle: Dataset, batches: Iterable[pa.RecordBatch], schema: pa.Schema, kind: str
+    leaf: LeafDelta, handle: LeafHandle, batches: Iterable[pa.RecordBatch], schema: pa.Schema, kind: str
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    matching = Matching.of(leaf_data.shape_of(handle), leaf.metadata, leaf.object_id)
+    matching = Matching.of(leaf_handle.shape_of(handle), leaf.metadata, leaf.object_id)
     for batch in batches:
         yield kind, to_table_columns(batch, schema, matching)

@@ -37,6 +37,8 @@ _TRIES = 4
 def moment(older_than: timedelta | datetime, now: datetime | None = None) -> datetime:
     """The moment before which things are old, which is never in the future."""
     present = datetime.now(UTC) if now is None else now
+    if isinstance(older_than, timedelta) and older_than < timedelta(0):
+        raise InvalidInputError(f"older_than is {older_than!r}, which is in the future: give an age from 0 up")
     if isinstance(older_than, timedelta):
         return min(present - older_than, present)
     if isinstance(older_than, datetime):
@@ -52,10 +54,10 @@ def expire(
     executor: Executor = LOCAL,
     progress: bool = True,
 ) -> MaintenanceResult:
-    """Forget old snapshots, and remove the versions and files of leaves that no kept one needs.
+    """Expire old snapshots, and remove the versions and files of leaves that no kept snapshot needs.
 
-    Snapshots younger than ``safe_age`` stay whatever is asked. Their versions of the manifest stay for a day in any
-    case, without their files: a writer that was held up still finds by them what it conflicts with.
+    Snapshots younger than ``safe_age`` are always kept. Their versions of the manifest stay for a day in any case,
+    without their files: a delayed writer still finds its conflicts by them.
     """
     moment(older_than)
 
@@ -106,7 +108,7 @@ def remove_orphans(
 ) -> MaintenanceResult:
     """Remove what writers that failed left behind: directories and files that no kept snapshot names.
 
-    A dry run writes nothing, not even to ask the store for the time: it takes this machine's.
+    A dry run writes nothing, so it uses this machine's clock instead of the store's.
     """
     moment(older_than)
     _strong(manifest)
@@ -141,7 +143,7 @@ def _beside_others(run: Callable[[], MaintenanceResult]) -> MaintenanceResult:
 
 
 def _strong(manifest: Manifest) -> TableMetadata:
-    metadata = create.load(manifest, manifest.snapshot())
+    metadata = create.load(manifest.snapshot())
     if metadata.transactions != STRONG:
         raise UnsupportedOperationError("collecting garbage needs a table with transactions='strong'")
     return metadata
@@ -153,10 +155,10 @@ def _clock(manifest: Manifest) -> datetime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How far a collector may go: files before a moment, snapshots before a version.
+    """The limits of a collector: files before a moment, snapshots before a version.
 
-    Both are lowered for writers that said that they take long; ``given_up`` are the entries of those that said so
-    longer ago than any of them is waited for.
+    Both are lowered for long writers that registered themselves; ``given_up`` are the entries that are too old to be
+    waited for.
     """
 
     cutoff: datetime
@@ -176,7 +178,7 @@ def _bounds(manifest: Manifest, now: datetime, cutoff: datetime) -> Bounds:
 
 
 def _oldest_kept(manifest: Manifest, latest: int, cutoff: datetime, marked: int) -> int:
-    """The version that was the latest one at a moment: who began then may still be at work on it.
+    """The version that was the latest at a moment: a writer that started then may still use it.
 
     What is older than an earlier mark is kept for a tag at most.
     """
@@ -188,15 +190,15 @@ def _oldest_kept(manifest: Manifest, latest: int, cutoff: datetime, marked: int)
 def _drop_rows(manifest: Manifest, oldest: int, metadata: TableMetadata, given_up: Sequence[str]) -> int:
     """Remove the rows of leaf versions that are older than what the oldest kept snapshot reads.
 
-    The same commit marks what is kept, before any file goes: who tags an older snapshot or goes back to one either
-    came before the mark, and is counted as live, or sees it. The floor of a leaf whose row goes is the fence's from
-    then on, and so that of whoever brings the leaf back.
+    The same commit marks what is kept before any file is removed: a client that tags an older snapshot, or rolls back
+    to one, either did so before the mark, and its snapshot is live, or sees the mark. The floor of a leaf whose row is
+    removed becomes that of the fence, and so that of a writer that recreates the leaf.
     """
     first = history.versions(manifest)[0]
     then = {leaf.object_id: leaf for leaf in leaves_at(manifest, oldest)}
 
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, int]:
-        now = {leaf.object_id: leaf for leaf in planner.plan(snapshot, create.load(manifest, snapshot), None).leaves}
+        now = {leaf.object_id: leaf for leaf in planner.plan(snapshot, create.load(snapshot), None).leaves}
         empty = [key for key, leaf in now.items() if _is_empty(leaf) and then.get(key) == leaf]
         old = [*_old_versions(snapshot, then, now), *empty]
         floored = snapshot.rows([manifest_changes.fence_id(metadata), *empty]) if empty else {}
@@ -214,7 +216,7 @@ def _is_empty(leaf: Leaf) -> bool:
 
 
 def _old_versions(snapshot: Snapshot, then: Mapping[str, Leaf], now: Mapping[str, Leaf]) -> list[str]:
-    """The rows of versions that no kept snapshot reads; the highest of a leaf always stays, or it would count anew."""
+    """The rows of versions that no kept snapshot reads; the highest of a leaf is kept, so that numbers go on."""
     numbers: dict[str, list[int]] = defaultdict(list)
     for item in snapshot.ids("", TABLE_VERSION):
         named = split_version_id(item)

@@ -1,13 +1,13 @@
-"""One run of a collector: files are listed, floors written, what is kept found again, and then files go.
+"""One run of a collector: list files, write floors, find again what is kept, and remove the rest.
 
-Floors stand in the rows of the leaves that are collected, which every writer of them meets. The store's clock chooses
-what is old; that nothing goes which a commit still needs does not depend on any clock.
+Floors are written to the rows of the leaves that are collected, with which every writer of them conflicts. The store's
+clock decides what is old; that no file which a commit needs is removed does not depend on any clock.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -18,7 +18,8 @@ from lancepart.errors import ConcurrentModificationError
 from lancepart.format.names import METADATA
 from lancepart.format.rows import dump_metadata
 from lancepart.layout.metadata import FLOORS, TableMetadata, requiring
-from lancepart.maintain import sweep
+from lancepart.maintain import index_files, sweep
+from lancepart.maintain.index_files import OldPart
 from lancepart.maintain.kept import Kept, kept
 from lancepart.maintain.leaf_maintenance import MaintenanceResult
 from lancepart.maintain.local import LOCAL
@@ -27,7 +28,7 @@ from lancepart.maintain.sweep import Found, Looking, Member, Removing
 from lancepart.read.engine import Executor
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.manifest_rows import Change, Update
+from lancepart.storage.manifest_rows import Change, RowUpdate
 from lancepart.storage.removal import LEAF_DIRECTORY
 from lancepart.storage.snapshot import Snapshot
 
@@ -46,15 +47,22 @@ class Collecting:
     progress: bool = True
     before: Kept = field(default_factory=Kept)
     notes: list[str] = field(default_factory=list)
+    parts: list[OldPart] = field(default_factory=list)
+    bare: list[str] = field(default_factory=list)
 
     def look(self, *, unnamed: bool = False) -> list[Found]:
-        """What nothing needs in the directories of leaves and, if asked for, directories that no snapshot names."""
+        """Files of leaves that no snapshot needs and, with ``unnamed``, directories that no snapshot names."""
         self.before = kept(self.manifest, self.oldest)
         tasks = [self._task(top, members) for top, members in self.before.directories(self.manifest).items()]
         found: list[Found] = self.executor.map(sweep.look, tasks, "looking", progress=self.progress)
         if unnamed:
-            names = [name for name in Files(self.manifest.root).children()[0] if _is_unnamed(name, self.before)]
-            found += [sweep.look(self._task(name)) for name in track(names, "sweeping", show=self.progress)]
+            named = self.before.tops
+            names = [name for name in Files(self.manifest.root).children()[0] if _is_unnamed(name, named)]
+            orphans = [sweep.look(self._task(name)) for name in track(names, "sweeping", show=self.progress)]
+            self.bare = [each.top for each in orphans if not (each.garbage or each.unknown or each.broken)]
+            found += orphans
+        self.parts, unknown = index_files.unreferenced(self.manifest, self.oldest, self.cutoff)
+        self.notes += unknown
         self.notes += [f"the tag {name!r} names a snapshot that is gone" for name in self.before.lost_tags]
         self.notes += [f"{each.top}: {each.broken}" for each in found if each.broken is not None]
         self.notes += [path for each in found for path in each.unknown]
@@ -64,7 +72,7 @@ class Collecting:
         return Looking(root=self.manifest.root, top=top, members=members, cutoff=self.cutoff)
 
     def protect(self, found: Sequence[Found]) -> list[Found]:
-        """Write the floors of what is to be collected, so that no writer publishes it; what could get none is left."""
+        """Write floors, so that no writer publishes files about to be removed; those without a floor are kept."""
         needed = requiring(self.manifest.snapshot().properties, FLOORS) if found else {}
         if needed:
             self.manifest.set_properties(needed)
@@ -87,7 +95,7 @@ class Collecting:
         """The rows of leaves, and of the fence for directories that no row names, with this run's floor in them."""
         floor = Floor(version=snapshot.version, time=self.cutoff)
         updates = [
-            Update(
+            RowUpdate(
                 object_id=row.object_id,
                 values={METADATA: dump_metadata({**(row.metadata or {}), **floor.raised(row.metadata)})},
             )
@@ -101,37 +109,46 @@ class Collecting:
         return change, None
 
     def remove(self, found: Sequence[Found], report: MaintenanceResult) -> MaintenanceResult:
-        """Remove what was found and has its floor, but for what is kept by now."""
+        """Remove the files that were found and have a floor, except those that are needed by now."""
         tasks = list(self._doomed(found)) if found else []
         done = self.executor.map(sweep.remove, tasks, "collecting", progress=self.progress)
         self.notes += [f"{task.top}: {each.broken}" for task, each in zip(tasks, done, strict=True) if each.broken]
-        gone = tuple(task.top for task in tasks if _is_unnamed(task.top, self.before))
-        return self._summarized(report, gone, sum(each.files for each in done), sum(each.bytes for each in done))
+        named = self.before.tops
+        gone = tuple(task.top for task in tasks if _is_unnamed(task.top, named))
+        parts = index_files.remove(self.manifest, self.parts)
+        for top in self.bare:
+            Files(self.manifest.root).prune(top, before=self.cutoff)
+        return self._summarized(report, gone, sum(each.files for each in done), sum(each.bytes for each in done), parts)
 
     def _doomed(self, found: Sequence[Found]) -> Iterator[Removing]:
         after = kept(self.manifest, self.oldest)
+        before_named, after_named = self.before.tops, after.tops
         for each in found:
-            if not _is_unnamed(each.top, self.before) or _is_unnamed(each.top, after):
+            if not _is_unnamed(each.top, before_named) or _is_unnamed(each.top, after_named):
                 newer = after.newer_than(self.before, each.top)
                 yield Removing(root=self.manifest.root, top=each.top, garbage=each.garbage, newer=newer)
 
     def counted(self, found: Sequence[Found], report: MaintenanceResult) -> MaintenanceResult:
         """What would go, if nothing changed meanwhile."""
-        gone = tuple(each.top for each in found if _is_unnamed(each.top, self.before))
+        named = self.before.tops
+        gone = tuple(each.top for each in found if _is_unnamed(each.top, named))
         garbage = [item for each in found for item in each.garbage]
-        return self._summarized(report, gone, len(garbage), sum(item.size for item in garbage))
+        return self._summarized(report, gone, len(garbage), sum(item.size for item in garbage), self.parts)
 
-    def _summarized(self, report: MaintenanceResult, gone: tuple[str, ...], files: int, size: int) -> MaintenanceResult:
+    def _summarized(
+        self, report: MaintenanceResult, gone: tuple[str, ...], files: int, size: int, parts: Sequence[OldPart]
+    ) -> MaintenanceResult:
+        locations = (*gone, *(part.location for part in parts))
         return replace(
             report,
-            changed=report.changed + len(gone),
-            removed_files=files,
-            freed_bytes=size,
-            locations=gone,
+            changed=report.changed + len(locations),
+            removed_files=files + sum(len(part.files) for part in parts),
+            freed_bytes=size + sum(part.bytes for part in parts),
+            locations=locations,
             kept=tuple(self.notes),
         )
 
 
-def _is_unnamed(name: str, known: Kept) -> bool:
-    """Whether a directory is that of a leaf which no kept snapshot names."""
-    return LEAF_DIRECTORY.match(name) is not None and name not in known.tops
+def _is_unnamed(name: str, named: Collection[str]) -> bool:
+    """Whether a directory is that of a leaf which is not among those that kept snapshots name."""
+    return LEAF_DIRECTORY.match(name) is not None and name not in named

@@ -11,10 +11,12 @@ from lancepart.layout.declared_indices import declared
 from lancepart.layout.layouts import capabilities
 from lancepart.layout.metadata import TableMetadata
 from lancepart.layout.table_manifest import TableManifest
+from lancepart.model.html_text import html_record, html_table
 from lancepart.model.schema import field_id
 from lancepart.plan import planner
 
 _MOST_COLUMNS = 30
+_ABOUT = ("version", "partition_by", "partitions", "rows", "bytes", "indices", "layout", "transactions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,11 @@ class TableDescription:
     rows: int | None
     bytes: int | None
     indices: tuple[str, ...]
+
+    def _repr_html_(self) -> str:
+        about = {name.replace("_", " "): getattr(self, name) for name in _ABOUT}
+        columns = html_table(["column", "type"], [[field.name, field.type] for field in self.schema])
+        return html_record(self.root, about) + columns
 
     def __str__(self) -> str:
         shown = [f"  {field.name}: {field.type}" for field in self.schema][:_MOST_COLUMNS]
@@ -52,7 +59,7 @@ class TableDescription:
 def describe(manifest: TableManifest, version: int | None) -> TableDescription:
     """Describe a table by its manifest alone."""
     snapshot = manifest.snapshot(version)
-    metadata = create.load(manifest, snapshot)
+    metadata = create.load(snapshot)
     leaves = planner.plan(snapshot, metadata, None).leaves
     stats = [leaf.stats for leaf in leaves]
     known = [each for each in stats if each is not None]

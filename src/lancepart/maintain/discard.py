@@ -7,6 +7,7 @@ import contextlib
 from lancepart.errors import LanceNamespaceError
 from lancepart.format.names import OBJECT_ID
 from lancepart.layout import create
+from lancepart.model.ids import leaf_location
 from lancepart.storage import manifest as manifests
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
@@ -17,13 +18,13 @@ _NEWEST = 2**64 - 1
 
 
 def discard_new(manifest: Manifest, salt: str) -> bool:
-    """Remove the table with a salt if it is as it was made, and say whether; one that others have used stays.
+    """Remove a new table if nobody has used it, and return whether it was removed.
 
-    The manifest is sealed first: a writer that comes at the same moment either keeps the table, or is refused.
+    The manifest is sealed first: a concurrent writer either prevents the removal or is refused.
     """
     with contextlib.suppress(LanceNamespaceError, OSError):
         snapshot = manifest.snapshot()
-        found = create.load(manifest, snapshot)
+        found = create.load(snapshot)
         rows = snapshot.scan(None, columns=[OBJECT_ID])
         if found.salt != salt or found.change or rows is None or rows.column(0).to_pylist() != [f"v{found.spec.id}"]:
             return False
@@ -33,8 +34,24 @@ def discard_new(manifest: Manifest, salt: str) -> bool:
     return False
 
 
+def withdraw_late(manifest: Manifest, salt: str, transaction: str) -> None:
+    """Remove what a transaction wrote into a table that was made for it and discarded meanwhile.
+
+    A task that is still running when its write fails ends after the table was removed. Files that it wrote before the
+    manifest was sealed are removed with the table; a task that finds the manifest sealed removes its own.
+    """
+    if not manifest.is_sealed() and create.load(manifest.snapshot()).salt == salt:
+        return
+    files = Files(manifest.root)
+    names, _ = files.children()
+    for name in names:
+        if LEAF_DIRECTORY.match(name) and name == leaf_location(transaction, name.partition("_")[2]):
+            files.delete_directory(name)
+    files.prune("")
+
+
 def _remove(manifest: Manifest, sealed: int) -> None:
-    """Remove the files; the sealed version goes last, so that no older one is ever taken for the newest."""
+    """Remove the files, the sealed version last, so that no older version is taken for the newest."""
     files = Files(manifest.root)
     names, _ = files.children()
     for name in names:

@@ -38,9 +38,9 @@ def exists(root: Root, namespace: Sequence[str] = ()) -> bool:
 
 
 def drop(root: Root) -> None:
-    """Remove a table: its manifest first, so that nobody reads half of it, then the leaves that the manifest named.
+    """Remove a table: its manifest first, so that no reader sees half of it, then the leaves that it named.
 
-    Files that are not the table's stay. What a removal that was cut short left is removed by the next one.
+    Files of others are kept. What an interrupted removal left is removed by the next one.
     """
     _refuse_warehouse(root)
     files, manifest = Files(root), Manifest(root)
@@ -86,7 +86,7 @@ def _refuse_warehouse(root: Root) -> None:
     """Refuse a table that a warehouse names: its row would be left behind."""
     above, _, name = root.uri.rpartition("/")
     if not name or not above or above.endswith(":/"):
-        raise InvalidInputError(f"{root.uri!r} is no directory beneath another: nothing is removed")
+        raise InvalidInputError(f"{root.uri!r} is not a directory below another one: nothing is removed")
     snapshot = Manifest(Root(above, root.storage_options)).snapshot()
     if snapshot.handle is not None and directories.is_named(snapshot, name):
         raise UnsupportedOperationError(

@@ -15,7 +15,7 @@ from lancepart.layout.declared_indices import AUTO, BOTH, LEAF, TABLE, Index, de
 from lancepart.layout.leaves import Leaf
 from lancepart.maintain import indices, leaf_tasks, table_index
 from lancepart.maintain.leaf_maintenance import MaintenanceResult, new_versions, strong
-from lancepart.maintain.leaf_tasks import Indexing, Place
+from lancepart.maintain.leaf_tasks import Indexing, LeafPlace
 from lancepart.maintain.local import LOCAL
 from lancepart.model.aliases import Value
 from lancepart.model.schema import field_id
@@ -26,6 +26,8 @@ from lancepart.read.search_vectors import LEAF_BYTES
 from lancepart.storage.manifest import Manifest
 
 SCOPES = (AUTO, LEAF, TABLE)
+MANY_TEXTS = 20_000
+"""Indexing so many short texts in memory took 0.3 s, which every process spends again without an index on disk."""
 
 
 def create_index(
@@ -59,7 +61,7 @@ def _checked(
     name: str | None,
     params: Mapping[str, Value],
 ) -> Index:
-    """The index that is asked for, if it can serve."""
+    """The index with the requested definition, if it can be built."""
     if column not in opening.metadata.schema.names:
         known = opening.metadata.schema.names
         raise InvalidInputError(f"there is no column {column!r} to index{near(str(column), known)}")
@@ -84,16 +86,22 @@ def _checked(
 
 
 def _is_worth_whole(index: Index, leaves: tuple[Leaf, ...], data_type: pa.DataType) -> bool:
-    """Whether leaves together hold more vectors than a search keeps in memory, so that an index over all pays."""
-    if not index.is_vector or len(leaves) < 2:
+    """Whether leaves together hold more vectors than a search keeps in memory, so that an index over all pays.
+
+    Or so many texts that each process would spend more than a moment on indexing them in memory.
+    """
+    rows = sum(leaf.stats.rows for leaf in leaves if leaf.stats is not None)
+    if not index.is_over_rows or len(leaves) < 2:
         return False
+    if not index.is_vector:
+        return rows >= MANY_TEXTS
     kind = logical_type(data_type)
     width = kind.list_size * kind.value_type.bit_width // 8
-    return bool(sum(leaf.stats.rows for leaf in leaves if leaf.stats is not None) * width > LEAF_BYTES)
+    return bool(rows * width > LEAF_BYTES)
 
 
 def _refuse_too_few(index: Index, leaves: tuple[Leaf, ...], *, given: bool) -> None:
-    """Refuse an index that was asked for by its kind and that no partition has rows enough for."""
+    """Refuse an index of an explicit kind if no partition has enough rows for it."""
     sizes = [leaf.stats.rows for leaf in leaves if leaf.stats is not None]
     least = indices.least_rows(index)
     if not given or index.kind == "IVF_FLAT" or len(sizes) < len(leaves) or not sizes or max(sizes) >= least:
@@ -105,7 +113,7 @@ def _refuse_too_few(index: Index, leaves: tuple[Leaf, ...], *, given: bool) -> N
 
 
 def leaves_of(opening: Transaction, index: Index) -> tuple[Leaf, ...]:
-    """The leaves that are to have an index."""
+    """The leaves that an index is declared for."""
     return opening.plan(verbs.filter_of(opening, index.where)).leaves
 
 
@@ -114,7 +122,7 @@ def _on_leaves(
 ) -> MaintenanceResult:
     """Do something to an index of leaves, in one commit."""
 
-    def task(place: Place) -> Indexing:
+    def task(place: LeafPlace) -> Indexing:
         return Indexing(place=place, index=index)
 
     leaves = leaves_of(opening, index) if index.in_leaves else ()
@@ -122,7 +130,7 @@ def _on_leaves(
 
 
 def optimize_indices(manifest: Manifest, *, executor: Executor = LOCAL, progress: bool = True) -> MaintenanceResult:
-    """Let the declared indices cover rows and partitions that came since they were built."""
+    """Extend the declared indices to rows and partitions added since they were built."""
     done = MaintenanceResult(action="optimize_indices")
     for index in declared(manifest.snapshot()):
         opening = strong(manifest, "optimize_indices")

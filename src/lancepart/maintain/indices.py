@@ -58,23 +58,29 @@ _KINDS: tuple[tuple[tuple[str, ...], str, Callable[[pa.DataType], bool]], ...] =
 LEAST_VECTORS = 4_096
 """Leaves with fewer rows are searched faster one by one, by measurement."""
 _LEAST_TRAINED = 256
-_SHARE = 4
+_SHARE, _PART_ROWS, _MOST_ROWS = 4, 350, 2_048
+"""An index has the root of its rows / 4 parts, and more where these would be larger: a search reads 20 of them.
+
+Those of a leaf have about 350 rows while that makes no more parts than the root of the rows. Where a search reads the
+parts of one leaf only, these are still a larger share than 20 parts of one index over all leaves.
+"""
 
 
-def fitted(index: Index, rows: int) -> JsonMapping | None:
-    """The parameters of an index over so many rows; None where they are too few for it to serve.
+def fitted(index: Index, rows: int, *, in_leaf: bool = False) -> JsonMapping | None:
+    """The parameters of an index over a number of rows; None where they are too few for it to pay off.
 
-    Who gives the number of partitions decides for himself, but for quantizers that need rows to learn from.
+    An explicit number of partitions is used as given, except for quantizers that need rows to train on.
     """
     if not index.is_vector:
         return index.params if rows else None
     if rows < least_rows(index):
         return None
-    return {"num_partitions": max(1, round(rows**0.5 / _SHARE)), **index.params}
+    finer = min(round(rows**0.5), rows // _PART_ROWS) if in_leaf else 0
+    return {"num_partitions": max(1, round(rows**0.5 / _SHARE), rows // _MOST_ROWS, finer), **index.params}
 
 
 def least_rows(index: Index) -> int:
-    """With how many rows an index begins to serve."""
+    """The number of rows from which an index pays off."""
     if not index.is_vector:
         return 1
     if "num_partitions" not in index.params:
@@ -83,7 +89,7 @@ def least_rows(index: Index) -> int:
 
 
 def default_kind(data_type: pa.DataType) -> str:
-    """The kind of index that serves a column of a type, if none is named; texts get one for equality and ranges."""
+    """The default kind of index for a column of a type; text columns get one for equality and ranges."""
     for kind, test in (("IVF_FLAT", _is_vector), ("LABEL_LIST", _is_list), ("BITMAP", pa.types.is_boolean)):
         if test(data_type):
             return kind
@@ -106,7 +112,7 @@ def check(index: Index, data_type: pa.DataType) -> None:
 
 
 def change(manifest: Manifest, step: Callable[[tuple[Index, ...]], tuple[Index, ...]]) -> None:
-    """Change the declared indices: planned on the latest, done only if no other change came in between."""
+    """Change the declared indices: planned on the latest snapshot, committed only if no other change was."""
     for _ in range(_TRIES):
         snapshot = manifest.snapshot()
         wanted = json.dumps([each.to_json() for each in step(declared(snapshot))])

@@ -11,6 +11,7 @@ from dataclasses import asdict
 import pyarrow as pa
 
 from lancepart.commit.idempotency import is_key
+from lancepart.errors import InvalidInputError
 from lancepart.format.names import CHANGE, READ_VERSION
 from lancepart.format.records import VersionRecord, signature_of
 from lancepart.layout import create
@@ -18,101 +19,33 @@ from lancepart.layout.declared_indices import declared
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import STRONG, TableMetadata, is_draft
 from lancepart.layout.table_manifest import TableManifest, catalog_of, load
+from lancepart.maintain import faults
+from lancepart.maintain.inspect_schemas import (
+    BROKEN,
+    BROKEN_INDICES,
+    BROKEN_UNIONS,
+    FRAGMENTS,
+    INDICES,
+    PARTITIONS,
+    SNAPSHOTS,
+    SPECS,
+    UNIONS,
+    UNPUBLISHED,
+)
+from lancepart.maintain.largest import largest
 from lancepart.model.aliases import JsonObject
 from lancepart.plan import planner
-from lancepart.storage import history, leaf_data, refs
-from lancepart.storage.dataset import Dataset
+from lancepart.storage import history, leaf_handle, refs
 from lancepart.storage.history import VersionInfo
+from lancepart.storage.leaf_handle import LeafHandle
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.manifest_rows import TABLE_VERSION
 from lancepart.storage.translate import MissingError, UnreadableError
 
-_PARTITIONS = pa.schema(
-    [
-        ("spec_id", pa.int32()),
-        ("partition", pa.map_(pa.string(), pa.string())),
-        ("object_id", pa.string()),
-        ("location", pa.string()),
-        ("read_version", pa.uint64()),
-        ("rows", pa.int64()),
-        ("bytes", pa.int64()),
-        ("fragments", pa.int32()),
-    ]
-)
-_SPECS = pa.schema(
-    [
-        ("spec_id", pa.int32()),
-        ("field_id", pa.string()),
-        ("source", pa.string()),
-        ("transform", pa.string()),
-        ("result_type", pa.string()),
-    ]
-)
-_SNAPSHOTS = pa.schema(
-    [
-        ("version", pa.int64()),
-        ("timestamp", pa.timestamp("us", "UTC")),
-        ("operation", pa.string()),
-        ("by", pa.string()),
-        ("transaction", pa.string()),
-        ("partitions", pa.int64()),
-        ("rows_added", pa.int64()),
-        ("rows_deleted", pa.int64()),
-    ]
-)
-_FRAGMENTS = pa.schema(
-    [
-        ("object_id", pa.string()),
-        ("fragment", pa.int64()),
-        ("rows", pa.int64()),
-        ("deleted", pa.int64()),
-        ("bytes", pa.int64()),
-    ]
-)
-_INDICES = pa.schema(
-    [
-        ("object_id", pa.string()),
-        ("name", pa.string()),
-        ("type", pa.string()),
-        ("columns", pa.list_(pa.string())),
-        ("rows", pa.int64()),
-        ("indexed_rows", pa.int64()),
-        ("segments", pa.int32()),
-    ]
-)
-_BROKEN = pa.schema(
-    [
-        ("spec_id", pa.int32()),
-        ("partition", pa.map_(pa.string(), pa.string())),
-        ("object_id", pa.string()),
-        ("location", pa.string()),
-        ("read_version", pa.uint64()),
-        ("error", pa.string()),
-    ]
-)
-_STRAYS = pa.schema(
-    [
-        ("object_id", pa.string()),
-        ("location", pa.string()),
-        ("read_version", pa.uint64()),
-        ("main_version", pa.uint64()),
-        ("main_rows", pa.int64()),
-    ]
-)
-_UNIONS = pa.schema(
-    [
-        ("uri", pa.string()),
-        ("snapshot", pa.int64()),
-        ("version", pa.int64()),
-        ("fragments", pa.int64()),
-        ("pinned", pa.list_(pa.int64())),
-    ]
-)
 _DETACHED = 1 << 63
 _CHANGES_OF_ROWS = ("Append", "Delete", "Merge", "Overwrite", "Update")
 
 _THREADS = 16
-_NAMED = 3
 
 
 class Inspect:
@@ -125,13 +58,13 @@ class Inspect:
 
     def _loaded(self) -> tuple[TableMetadata, tuple[Leaf, ...]]:
         snapshot = self._manifest.snapshot(self._version)
-        metadata = create.load(self._manifest, snapshot)
+        metadata = create.load(snapshot)
         return metadata, planner.plan(snapshot, metadata, None).leaves
 
     def partitions(self) -> pa.Table:
         """The leaves: their values, place and size; that of a leaf that must be opened for it and can't be is NULL."""
         metadata, leaves = self._loaded()
-        return pa.Table.from_pylist([self._partition(metadata, leaf) for leaf in leaves], schema=_PARTITIONS)
+        return pa.Table.from_pylist([self._partition(metadata, leaf) for leaf in leaves], schema=PARTITIONS)
 
     def _partition(self, metadata: TableMetadata, leaf: Leaf) -> JsonObject:
         rows, size, fragments = self._size(leaf)
@@ -144,20 +77,20 @@ class Inspect:
             opened = self._opened(leaf)
         except UnreadableError:
             return None, None, None
-        return (0, 0, 0) if opened is None else leaf_data.measure(opened)
+        return (0, 0, 0) if opened is None else leaf_handle.measure(opened)
 
-    def _opened(self, leaf: Leaf) -> Dataset | None:
+    def _opened(self, leaf: Leaf) -> LeafHandle | None:
         """A leaf at its version; ``None`` for one that a client of the catalog has only declared."""
         try:
-            return leaf_data.open_leaf(self._manifest.root, leaf.location, leaf.read_version)
+            return leaf_handle.open_leaf(self._manifest.root, leaf.location, leaf.read_version)
         except MissingError:
             if refs.is_declared(self._manifest.root, leaf.location):
                 return None
             raise
 
-    def _readable(self) -> Iterator[tuple[Leaf, Dataset]]:
-        """The leaves that have data and can be opened; ``broken`` tells the others."""
-        for leaf in self._loaded()[1]:
+    def _readable(self, most: int | None = None) -> Iterator[tuple[Leaf, LeafHandle]]:
+        """The leaves, or the largest ones, that have data and can be opened; ``broken`` lists the others."""
+        for leaf in self._loaded()[1] if most is None else largest(self._manifest.snapshot(self._version), most):
             with contextlib.suppress(UnreadableError):
                 if (handle := self._opened(leaf)) is not None:
                     yield leaf, handle
@@ -171,15 +104,15 @@ class Inspect:
         with ThreadPoolExecutor(_THREADS) as pool:
             faults = list(pool.map(self._fault, leaves))
         rows = [{**_named(metadata, leaf), "error": fault} for leaf, fault in zip(leaves, faults, strict=True) if fault]
-        return pa.Table.from_pylist(rows, schema=_BROKEN)
+        return pa.Table.from_pylist(rows, schema=BROKEN)
 
     def _fault(self, leaf: Leaf) -> str | None:
         try:
             handle = self._opened(leaf)
         except UnreadableError as error:
             return str(error)
-        gone = [] if handle is None else leaf_data.missing_files(self._manifest.root, leaf.location, handle)
-        return f"{len(gone)} files are gone: {', '.join(gone[:_NAMED])}" if gone else None
+        missing = [] if handle is None else leaf_handle.missing_files(self._manifest.root, leaf.location, handle)
+        return faults.gone(missing)
 
     def specs(self) -> pa.Table:
         """The versions of the partitioning, a row a field."""
@@ -199,16 +132,27 @@ class Inspect:
                         "result_type": str(field.result_type),
                     }
                 )
-        return pa.Table.from_pylist(rows, schema=_SPECS)
+        return pa.Table.from_pylist(rows, schema=SPECS)
 
-    def snapshots(self) -> pa.Table:
-        """The commits that are kept: when, by whom, what, and how many rows and partitions they changed."""
-        latest = self._manifest.snapshot(self._version).version
-        found = [history.info(self._catalog, v) for v in history.versions(self._catalog) if v <= latest]
-        rows = [
-            row for before, item in zip([None, *found], found, strict=False) if (row := self._snapshot(before, item))
-        ]
-        return pa.Table.from_pylist(rows, schema=_SNAPSHOTS)
+    def snapshots(self, *, limit: int | None = None, before: int | None = None) -> pa.Table:
+        """The commits that are kept: when, by whom, what, and how many rows and partitions they changed.
+
+        Of a long history ``limit`` gives the newest ones, and ``before`` those that are older than a snapshot.
+        """
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+            raise InvalidInputError(f"limit is {limit!r}: give a whole number from 0 up")
+        last = self._manifest.snapshot(self._version).version
+        wanted = [v for v in history.versions(self._catalog) if v <= last and (before is None or v < before)]
+        rows: list[JsonObject] = []
+        later: VersionInfo | None = None
+        for number in [*reversed(wanted), None]:
+            if limit is not None and len(rows) >= limit:
+                break
+            item = None if number is None else history.info(self._catalog, number)
+            row = None if later is None else self._snapshot(item, later)
+            rows += [] if row is None else [row]
+            later = item
+        return pa.Table.from_pylist(rows[::-1], schema=SNAPSHOTS)
 
     def _snapshot(self, before: VersionInfo | None, item: VersionInfo) -> JsonObject | None:
         shown: JsonObject = {"version": item.version, "timestamp": item.timestamp}
@@ -247,17 +191,18 @@ class Inspect:
                         "bytes": size,
                     }
                 )
-        return pa.Table.from_pylist(rows, schema=_FRAGMENTS)
+        return pa.Table.from_pylist(rows, schema=FRAGMENTS)
 
-    def indices(self) -> pa.Table:
+    def indices(self, *, most: int | None = None) -> pa.Table:
         """The indices of every leaf that can be opened, and how many of its rows they cover.
 
-        A declared index that a leaf does not have yet, or is too small for, covers none of its rows.
+        A declared index that a leaf does not have yet, or is too small for, covers none of its rows. With ``most`` only
+        so many leaves are opened, those with the most rows.
         """
-        metadata, _ = self._loaded()
+        metadata = load(self._manifest, self._version)
         wanted = [each for each in declared(self._manifest.snapshot(self._version)) if each.in_leaves]
         rows = []
-        for leaf, handle in self._readable():
+        for leaf, handle in self._readable(most):
             count = handle.count_rows()
             found = {
                 each.name: {
@@ -285,17 +230,29 @@ class Inspect:
                 if each.name not in found
             ]
             rows += [*found.values(), *lacking]
-        return pa.Table.from_pylist(rows, schema=_INDICES)
+        return pa.Table.from_pylist(rows, schema=INDICES)
 
     def unions(self) -> pa.Table:
         """The Lance datasets that ``publish_lance`` made: their snapshot, Lance's version, and what is kept for them.
 
-        One that somebody removed by hand has no snapshot; ``unpublish_lance`` forgets it.
+        One whose directory was removed by hand has no snapshot; ``unpublish_lance`` removes its entry.
         """
-        from lancepart.maintain.publish import registered
+        from lancepart.maintain.publish_union import registered
 
         rows = [asdict(each) for each in registered(self._catalog)]
-        return pa.Table.from_pylist(rows, schema=_UNIONS)
+        return pa.Table.from_pylist(rows, schema=UNIONS)
+
+    def broken_unions(self) -> pa.Table:
+        """The published unions that can't be opened, or of which files are gone, and why.
+
+        ``unpublish_lance`` and ``publish_lance`` make one again; remove a dataset that can't be opened by hand first.
+        """
+        return pa.Table.from_pylist(list(faults.of_unions(self._catalog)), schema=BROKEN_UNIONS)
+
+    def broken_indices(self) -> pa.Table:
+        """The segments of table-wide indices that can't be read, and why; drop such an index and create it again."""
+        found = declared(self._manifest.snapshot(self._version))
+        return pa.Table.from_pylist(list(faults.of_indices(self._manifest.root, found)), schema=BROKEN_INDICES)
 
     def unpublished_commits(self) -> pa.Table:
         """Leaves to whose main branch someone committed by hand: with strong transactions no reader sees that."""
@@ -303,7 +260,7 @@ class Inspect:
         rows = []
         for leaf in leaves if metadata.transactions == STRONG else ():
             try:
-                handle = leaf_data.open_leaf(self._manifest.root, leaf.location, None)
+                handle = leaf_handle.open_leaf(self._manifest.root, leaf.location, None)
             except UnreadableError:
                 continue
             if handle.version > self._newest_on_main(leaf):
@@ -316,7 +273,7 @@ class Inspect:
                         "main_rows": handle.count_rows(),
                     }
                 )
-        return pa.Table.from_pylist(rows, schema=_STRAYS)
+        return pa.Table.from_pylist(rows, schema=UNPUBLISHED)
 
     def strays(self) -> pa.Table:
         """The older name of ``unpublished_commits``."""

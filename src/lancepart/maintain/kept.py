@@ -25,9 +25,9 @@ _BRANCHES = "/tree/"
 
 @dataclass(slots=True)
 class Kept:
-    """The versions that are kept, by their place; ``owners`` are the leaves whose rows name a place now.
+    """The versions that are kept, by directory; ``owners`` are the leaves whose rows name a directory now.
 
-    ``perhaps`` are versions recorded without a place for leaves that stand, or stood, in several.
+    ``perhaps`` are versions recorded without a directory for leaves that have, or had, several.
     """
 
     versions: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -45,7 +45,7 @@ class Kept:
         self.versions[leaf.location] |= set() if leaf.read_version is None else {leaf.read_version}
 
     def directories(self, manifest: Manifest) -> dict[str, tuple[Member, ...]]:
-        """The tables by directory: branches stand beneath the table that they share files with."""
+        """The tables by directory: branches are inside the table that they share files with."""
         found: dict[str, list[Member]] = defaultdict(list)
         store = Files(manifest.root)
         for location in sorted({*self.versions, *self.perhaps}):
@@ -76,7 +76,7 @@ class Kept:
 def kept(manifest: Manifest, oldest: int) -> Kept:
     """What the snapshots from one up to the latest, and those that tags name, may read."""
     found, snapshot = Kept(), manifest.snapshot()
-    now = planner.plan(snapshot, create.load(manifest, snapshot), None).leaves
+    now = planner.plan(snapshot, create.load(snapshot), None).leaves
     then = leaves_at(manifest, oldest)
     tagged, found.lost_tags = _tagged(manifest)
     for leaf in (*now, *then, *tagged, *_of_draft(manifest, oldest, snapshot.version)):
@@ -119,7 +119,7 @@ def leaves_at(manifest: Manifest, version: int) -> Sequence[Leaf]:
     snapshot = history.at(manifest, version)
     if not is_partitioned(snapshot.properties):
         return ()
-    return planner.plan(snapshot, create.load(manifest, snapshot), None).leaves
+    return planner.plan(snapshot, create.load(snapshot), None).leaves
 
 
 def _tagged(manifest: Manifest) -> tuple[list[Leaf], tuple[str, ...]]:
@@ -144,7 +144,7 @@ def _of_draft(manifest: Manifest, oldest: int, latest: int) -> Iterator[Leaf]:
 
 
 def _removed(manifest: Manifest, owners: set[str], oldest: int, latest: int) -> Iterator[Leaf]:
-    """Leaves that came and went again between two snapshots, as those in between may still read them."""
+    """Leaves that were created and removed between two snapshots, since those in between may still read them."""
     if not owners:
         return
     for version in _between(manifest, oldest, latest):
@@ -161,7 +161,7 @@ def _between(manifest: Manifest, oldest: int, latest: int) -> list[int]:
 def _recorded(snapshot: Snapshot) -> Iterator[VersionRecord]:
     """All versions of leaves that are recorded.
 
-    Where a commit wrote a leaf's rows anew, what came and went is found by the versions between which it did.
+    Where a commit rewrote a leaf's rows, its changes are found by the versions around the rewrite.
     """
     found = snapshot.scan(of_type(TABLE_VERSION), columns=[OBJECT_ID, READ_VERSION.name, METADATA])
     assert found is not None

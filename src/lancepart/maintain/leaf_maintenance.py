@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -13,32 +13,38 @@ from lancepart.commit.leaf_changes import LeafChanges
 from lancepart.commit.transaction import Transaction
 from lancepart.errors import (
     CommitConflictError,
+    InvalidInputError,
     InvalidTableStateError,
     UnsupportedOperationError,
 )
+from lancepart.format.fragments import LeafFiles
 from lancepart.layout import create
 from lancepart.layout.declared_indices import declared
 from lancepart.layout.leaves import Leaf
+from lancepart.layout.recorded_files import recorded_files
 from lancepart.maintain import leaf_tasks
-from lancepart.maintain.leaf_tasks import Compacting, Place, Rewriting
+from lancepart.maintain.leaf_tasks import Compacting, LeafPlace, Rewriting
 from lancepart.maintain.local import LOCAL
 from lancepart.maintain.progress import track
+from lancepart.model.html_text import html_record
 from lancepart.plan import planner
 from lancepart.read import leaf as reading
 from lancepart.read.engine import Executor
-from lancepart.storage import history, leaf_data
+from lancepart.storage import history, leaf_data, leaf_handle
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.translate import UnreadableError
 
 TARGET_ROWS = 1024 * 1024
+_TOGETHER, _TOGETHER_BYTES = 512, 64 << 20
+"""How many leaves one commit of upkeep changes at most, and of how many bytes unless it is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceResult:
-    """What an upkeep call did; ``locations`` are the whole directories that went, or would have.
+    """The result of a maintenance call; ``locations`` are the directories that were removed, or would be.
 
-    ``kept`` tells what a collector left alone because it could not tell whether it is needed: leaves that can't be
-    read, and files of a kind that it does not know.
+    ``kept`` lists what a collector kept because it could not decide whether it is needed: leaves that can't be read,
+    and files of a kind that it does not know.
     """
 
     action: str
@@ -50,23 +56,36 @@ class MaintenanceResult:
     locations: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
 
+    def _repr_html_(self) -> str:
+        done = {name.replace("_", " "): value for name, value in asdict(self).items() if name != "action" and value}
+        return html_record(self.action, done or {"changed": 0})
+
 
 def compact(
     manifest: Manifest, *, target_rows: int = TARGET_ROWS, executor: Executor = LOCAL, progress: bool = True
 ) -> MaintenanceResult:
-    """Put small fragments together and drop deleted rows; a leaf that others change meanwhile waits.
+    """Merge small fragments and drop deleted rows; leaves that others change meanwhile are skipped.
 
-    Indices do not follow rows that move, so those of a leaf that is compacted are built anew in the same commit.
+    Indices do not follow rows that move, so those of a compacted leaf are rebuilt in the same commit.
     """
+    if isinstance(target_rows, bool) or not isinstance(target_rows, int) or target_rows < 1:
+        raise InvalidInputError(f"target_rows is {target_rows!r}: give a whole number from 1 up")
     opening = strong(manifest, "compact")
     wanted = tuple(each for each in declared(opening.snapshot) if each.in_leaves)
 
-    def task(place: Place) -> Compacting:
+    def task(place: LeafPlace) -> Compacting:
         return Compacting(place=place, target_rows=target_rows, indices=wanted)
 
-    return new_versions(
-        opening, opening.plan(None).leaves, leaf_tasks.compact, task, executor=executor, progress=progress
-    )
+    leaves = opening.plan(None).leaves
+    done = {name for name, files in recorded_files(opening.snapshot, leaves).items() if _is_compact(files)}
+    left = [leaf for leaf in leaves if leaf.object_id not in done]
+    return new_versions(opening, left, leaf_tasks.compact, task, executor=executor, progress=progress)
+
+
+def _is_compact(files: LeafFiles) -> bool:
+    """Whether a leaf is one file, or none, without deleted rows."""
+    found = files.fragments
+    return len(found) <= 1 and all(len(each.files) == 1 and each.deletion is None for each in found)
 
 
 def rewrite(
@@ -94,20 +113,21 @@ def rewrite(
         distributed_write.adopt(transaction, job, [report for _, (_, report) in moved])
         return [leaf.object_id for leaf, _ in moved], []
 
-    return _in_commits(opening, old, step, "rewriting", together=executor.is_distributed, progress=progress)
+    groups = [old] if executor.is_distributed and old else [[leaf] for leaf in old]
+    return _in_commits(opening, groups, step, "rewriting", progress=progress)
 
 
 def new_versions(
     opening: Transaction,
     leaves: Sequence[Leaf],
     action: Callable[[Any], int | None],
-    task: Callable[[Place], Any],
+    task: Callable[[LeafPlace], Any],
     *,
     executor: Executor,
     progress: bool,
     together: bool = False,
 ) -> MaintenanceResult:
-    """Let an action make new versions of leaves that hold the same rows, and publish them, maybe in one commit."""
+    """Rewrite leaves without changing their rows, and publish the new versions: of small leaves many in one commit."""
     whole = together or executor.is_distributed
 
     def step(transaction: Transaction, found: Sequence[Leaf]) -> tuple[list[str], list[str]]:
@@ -122,34 +142,47 @@ def new_versions(
             transaction.work_on(leaf).take_version(version)
         return [leaf.object_id for leaf, _ in made], broken
 
-    return _in_commits(opening, leaves, step, opening.operation, together=whole, progress=progress)
+    groups = [list(leaves)] if whole and leaves else _grouped(leaves)
+    return _in_commits(opening, groups, step, opening.operation, progress=progress)
 
 
-def _place(transaction: Transaction, leaf: Leaf) -> Place:
-    return Place(root=transaction.manifest.root, metadata=transaction.metadata, leaf=leaf)
+def _place(transaction: Transaction, leaf: Leaf) -> LeafPlace:
+    return LeafPlace(root=transaction.manifest.root, metadata=transaction.metadata, leaf=leaf)
+
+
+def _grouped(leaves: Sequence[Leaf]) -> list[list[Leaf]]:
+    """Leaves in groups, so large that a commit is cheap beside the work, and so small that little is done again."""
+    groups: list[list[Leaf]] = []
+    held = _TOGETHER_BYTES
+    for leaf in leaves:
+        size = _TOGETHER_BYTES if leaf.stats is None else leaf.stats.bytes
+        if not groups or held + size > _TOGETHER_BYTES or len(groups[-1]) >= _TOGETHER:
+            groups.append([])
+            held = 0
+        groups[-1].append(leaf)
+        held += size
+    return groups
 
 
 def _in_commits(
     opening: Transaction,
-    leaves: Sequence[Leaf],
+    groups: Sequence[Sequence[Leaf]],
     step: Callable[[Transaction, Sequence[Leaf]], tuple[list[str], list[str]]],
     what: str,
     *,
-    together: bool,
     progress: bool,
 ) -> MaintenanceResult:
-    """Do something to leaves, each in a commit of its own or all in one, that yields to others.
+    """Apply a step to groups of leaves, a commit each; concurrent commits win.
 
-    A commit of all leaves out what others changed meanwhile, and is tried again with the rest. A step tells which
-    leaves it changed, and which of them can't be read.
+    A commit skips the leaves that others changed meanwhile, and is retried with the rest. A step returns which leaves
+    it changed, and which of them can't be read.
     """
-    groups: list[list[Leaf]] = [list(leaves)] if together and leaves else [[leaf] for leaf in leaves]
     done, skipped, version = 0, [], None
     for group in track(groups, what, show=progress):
-        left = group
+        left = list(group)
         while left:
             transaction = strong(opening.manifest, opening.operation)
-            current = [found for leaf in left if (found := _find(transaction, leaf)) is not None]
+            current = _found(transaction, left)
             changed, broken = step(transaction, current)
             skipped += [each for each in broken if each not in skipped]
             if not changed:
@@ -166,10 +199,10 @@ def _in_commits(
 
 
 def rollback(manifest: Manifest, version: Any) -> int | None:
-    """Bring back exactly the rows of an older snapshot, as a new commit; what others commit meanwhile is a conflict.
+    """Restore exactly the rows of an older snapshot as a new commit; concurrent commits are conflicts.
 
-    A leaf that is still where it was goes back to its version of then. One that was removed since, or was made again in
-    another place, gets a copy of its rows under the table's partitioning of now.
+    A leaf in the same directory returns to its old version. One that was removed, or recreated in another directory,
+    gets a copy of its rows under the current partitioning.
     """
     transaction = strong(manifest, "rollback")
     target = history.required(manifest, version)
@@ -193,12 +226,12 @@ def rollback(manifest: Manifest, version: Any) -> int | None:
 
 
 def _go_back(work: LeafChanges, item: Leaf, past: Leaf) -> None:
-    """Let an older version of a leaf be its newest, if all of it is still there."""
+    """Make an older version of a leaf the newest, if all of its files still exist."""
     assert past.read_version is not None
-    handle = leaf_data.open_leaf(work.root, work.location, past.read_version)
-    if gone := leaf_data.missing_files(work.root, work.location, handle):
+    handle = leaf_handle.open_leaf(work.root, work.location, past.read_version)
+    if gone := leaf_handle.missing_files(work.root, work.location, handle):
         raise InvalidTableStateError(
-            f"the rows of leaf {item.object_id!r} at that snapshot can't be brought back: {gone[0]!r} is gone"
+            f"the rows of leaf {item.object_id!r} at that snapshot can't be restored: {gone[0]!r} is missing"
         )
     work.take_version(past.read_version)
     try:
@@ -215,12 +248,12 @@ def _copy(transaction: Transaction, past: Leaf) -> None:
 
 
 def _count(work: LeafChanges, before: int | None) -> None:
-    """Tell how many rows come and go between the version that is read now and the transaction's own."""
+    """Record how many rows are added and removed between the published version and the transaction's own."""
     assert before is not None
     assert work.head is not None
     found = leaf_data.difference(work.root, work.location, before, work.head)
-    old = leaf_data.open_leaf(work.root, work.location, before)
-    whole = sum(len(leaf_data.live_offsets(old, number)) for number in found.removed)
+    old = leaf_handle.open_leaf(work.root, work.location, before)
+    whole = sum(len(leaf_handle.live_offsets(old, number)) for number in found.removed)
     work.record_counts(
         added=sum(map(len, found.restored.values())) + sum(int(item.num_rows) for item in found.added),
         deleted=sum(map(len, found.deleted.values())) + whole,
@@ -228,7 +261,7 @@ def _count(work: LeafChanges, before: int | None) -> None:
 
 
 def _leaves_at(transaction: Transaction, snapshot: Any) -> tuple[Leaf, ...]:
-    return planner.plan(snapshot, create.load(transaction.manifest, snapshot), None).leaves
+    return planner.plan(snapshot, create.load(snapshot), None).leaves
 
 
 def strong(manifest: Manifest, operation: str) -> Transaction:
@@ -239,10 +272,10 @@ def strong(manifest: Manifest, operation: str) -> Transaction:
     return transaction
 
 
-def _find(transaction: Transaction, item: Leaf) -> Leaf | None:
-    row = transaction.snapshot.row(item.object_id)
-    if row is None:
-        return None
-    spec = transaction.metadata.spec_of(item.spec_id)
-    assert spec is not None
-    return lookup.named(transaction.snapshot, transaction.metadata, spec, item.object_id)
+def _found(transaction: Transaction, items: Sequence[Leaf]) -> list[Leaf]:
+    """Leaves as a transaction's snapshot has them; those that are gone are left out."""
+    found: list[Leaf] = []
+    for spec in transaction.metadata.specs:
+        ids = [item.object_id for item in items if item.spec_id == spec.id]
+        found += lookup.named(transaction.snapshot, transaction.metadata, spec, ids) if ids else []
+    return found

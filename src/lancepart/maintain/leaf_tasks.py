@@ -21,8 +21,8 @@ from lancepart.maintain import indices
 from lancepart.model.predicate import Predicate
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import ADDRESS, LeafTask
-from lancepart.storage import leaf_data
-from lancepart.storage.leaf_data import Addresses
+from lancepart.storage import leaf_compaction, leaf_handle, leaf_index
+from lancepart.storage.leaf_handle import Addresses
 from lancepart.storage.root import Root
 from lancepart.storage.translate import UnreadableError
 
@@ -30,7 +30,7 @@ Work = TypeVar("Work")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class LeafPlace:
     """One leaf of a table, at the version that upkeep found it at."""
 
     root: Root
@@ -44,9 +44,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacting:
-    """A leaf whose small fragments are to be put together, and whose indices are then built anew."""
+    """A leaf to compact, and whose indices are then rebuilt."""
 
-    place: Place
+    place: LeafPlace
     target_rows: int
     indices: tuple[Index, ...]
 
@@ -73,11 +73,11 @@ def _if_readable(action: Callable[[Work], int | None]) -> Callable[[Work], int |
 
 @_if_readable
 def compact(work: Compacting) -> int | None:
-    """The compacted version, None if there is nothing to do; a leaf too small for an index goes without."""
+    """The compacted version, None if there is nothing to do; a leaf too small for an index gets none."""
     place = work.place
     version = place.leaf.read_version
     assert version is not None
-    newer = leaf_data.compact(
+    newer = leaf_compaction.compact(
         place.root,
         place.leaf.location,
         base=version,
@@ -95,9 +95,9 @@ def compact(work: Compacting) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexing:
-    """A leaf that is to get an index over all its rows."""
+    """A leaf to index over all its rows."""
 
-    place: Place
+    place: LeafPlace
     index: Index
 
 
@@ -112,11 +112,11 @@ def _build_index(work: Indexing, fragments: Mapping[int, int] | None = None) -> 
     if leaf.read_version is None or (leaf.stats is not None and leaf.stats.rows == 0):
         return None
     rows = sum(fragments.values()) if fragments is not None else _rows(work.place)
-    params = indices.fitted(index, rows)
+    params = indices.fitted(index, rows, in_leaf=True)
     physical = None if params is None else reading.physical_column(work.place.task(), index.column)
     if params is None or physical is None:
         return None
-    return leaf_data.build_index(
+    return leaf_index.build_index(
         work.place.root,
         leaf.location,
         physical,
@@ -128,22 +128,22 @@ def _build_index(work: Indexing, fragments: Mapping[int, int] | None = None) -> 
     )
 
 
-def _rows(place: Place) -> int:
+def _rows(place: LeafPlace) -> int:
     if place.leaf.stats is not None:
         return place.leaf.stats.rows
-    return leaf_data.measure(leaf_data.open_leaf(place.root, place.leaf.location, place.leaf.read_version))[0]
+    return leaf_handle.measure(leaf_handle.open_leaf(place.root, place.leaf.location, place.leaf.read_version))[0]
 
 
 @_if_readable
 def optimize_index(work: Indexing) -> int | None:
-    """The version whose index covers rows that came since; None if it does, or if they are too few.
+    """The version whose index covers rows added since; None if it already does, or if they are too few.
 
-    They get a part of their own; when there are several parts, one over all rows takes their place.
+    They get a segment of their own; several segments are replaced by one over all rows.
     """
     leaf = work.place.leaf
     if leaf.read_version is None:
         return None
-    found = leaf_data.coverage(work.place.root, leaf.location, work.index.name, base=leaf.read_version)
+    found = leaf_index.coverage(work.place.root, leaf.location, work.index.name, base=leaf.read_version)
     if not found.segments or (found.uncovered and found.segments >= MOST_SEGMENTS):
         return _build_index(work)
     return _build_index(work, found.uncovered) if found.uncovered else None
@@ -155,20 +155,20 @@ def drop_index(work: Indexing) -> int | None:
     leaf = work.place.leaf
     if leaf.read_version is None:
         return None
-    return leaf_data.drop_index(work.place.root, leaf.location, work.index.name, base=leaf.read_version)
+    return leaf_index.drop_index(work.place.root, leaf.location, work.index.name, base=leaf.read_version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewriting:
-    """A leaf of an older spec whose rows are to move to the partitions of the newest."""
+    """A leaf of an older spec whose rows move to partitions of the newest."""
 
-    place: Place
+    place: LeafPlace
     predicate: Predicate | None
     job: WriteJob
 
 
 def rewrite(work: Rewriting) -> tuple[Addresses, distributed_write.WriteResult] | None:
-    """Where the rows stand that move, and what was written for their new partitions; None if none does."""
+    """The addresses of the rows that move, and what was written to their new partitions; None if none does."""
     columns = tuple(work.place.metadata.schema.names)
     found = list(reading.with_addresses(work.place.task(columns, work.predicate)))
     if not found:

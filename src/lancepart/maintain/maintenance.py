@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lancepart.layout.declared_indices import AUTO
-from lancepart.maintain import collect, index_upkeep, leaf_maintenance
+from lancepart.maintain import collect, index_upkeep, leaf_maintenance, repair
 from lancepart.maintain.leaf_maintenance import MaintenanceResult
 from lancepart.maintain.local import executor_for
 from lancepart.model.aliases import Value
@@ -32,7 +33,7 @@ class Maintenance:
         spark: SparkSession | None = None,
         progress: bool = True,
     ) -> MaintenanceResult:
-        """Put small fragments together and drop deleted rows; indices are built anew where rows moved."""
+        """Merge small fragments and drop deleted rows; indices are rebuilt where rows moved."""
         return leaf_maintenance.compact(
             self._manifest, target_rows=target_rows, executor=executor_for(spark), progress=progress
         )
@@ -91,12 +92,20 @@ class Maintenance:
         )
 
     def optimize_indices(self, *, spark: SparkSession | None = None, progress: bool = True) -> MaintenanceResult:
-        """Let indices cover rows and partitions that came since they were built."""
+        """Extend indices to rows and partitions added since they were built."""
         return index_upkeep.optimize_indices(self._manifest, executor=executor_for(spark), progress=progress)
 
     def drop_index(self, name: str, *, spark: SparkSession | None = None, progress: bool = True) -> MaintenanceResult:
         """Remove an index from all partitions, and declare it no longer."""
         return index_upkeep.drop_index(self._manifest, name, executor=executor_for(spark), progress=progress)
+
+    def repair(self, leaves: Collection[str] | None = None, *, dry_run: bool = False) -> MaintenanceResult:
+        """Empty the partitions whose files are gone or damaged, in one commit; ``dry_run`` only lists their leaves.
+
+        Their rows are lost: bring files back from a backup first if there is one, or use ``rollback``. With the ids of
+        ``leaves`` no other is emptied.
+        """
+        return repair.repair(self._manifest, leaves=leaves, dry_run=dry_run)
 
     def rollback(self, version: Any) -> int | None:
         """Bring back the rows of an older snapshot, as a new one."""

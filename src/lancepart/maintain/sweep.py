@@ -6,7 +6,7 @@ Only files of kinds that Lance is known to write are ever removed, each because 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -26,7 +26,7 @@ _ORDER = list(Kind)
 class Member:
     """A table or a branch beneath a directory, the versions that are kept of it, and those that may be its own.
 
-    ``perhaps`` are versions recorded without their place for a partition that was made more than once.
+    ``perhaps`` are versions recorded without a directory for a partition that was created more than once.
     """
 
     location: str
@@ -55,7 +55,7 @@ class Garbage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a look at a directory found: garbage, and what is kept because nobody knows what it is or what it needs."""
+    """The outcome of inspecting a directory: garbage, and files kept because they are of an unknown kind."""
 
     top: str
     garbage: tuple[Garbage, ...] = ()
@@ -65,7 +65,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removing:
-    """Garbage of a directory, and the versions of its tables that came since it was found."""
+    """Garbage of a directory, and the versions of its tables committed since it was found."""
 
     root: Root
     top: str
@@ -93,21 +93,17 @@ def look(task: Looking) -> Found:
     known = [(info, file) for info, file in seen if file is not None]
     if not task.members:
         return _unnamed(task, known, unknown)
+    named = {_prefix(task.top, member.location) for member in task.members} | {""}
+    old = _old([(info, file) for info, file in known if file.member in named and file.kind not in _NEVER], task.cutoff)
     try:
-        live = _live(task, [file for _, file in known])
+        garbage = _unneeded(task, [file for _, file in known], old)
     except (LanceNamespaceError, OSError, ValueError) as error:
         return Found(top=task.top, unknown=unknown, broken=str(error))
-    named = {_prefix(task.top, member.location) for member in task.members} | {""}
-    unreferenced = [
-        (info, file)
-        for info, file in known
-        if file.member in named and file.key not in live and file.kind not in _NEVER
-    ]
-    return Found(top=task.top, garbage=_old(unreferenced, task.cutoff), unknown=unknown)
+    return Found(top=task.top, garbage=garbage, unknown=unknown)
 
 
 def _unnamed(task: Looking, known: Sequence[tuple[FileInfo, LeafFile]], unknown: tuple[str, ...]) -> Found:
-    """A directory that no kept snapshot names goes as a whole: all its files are known, and all of them are old."""
+    """A directory that no kept snapshot names is removed as a whole: all its files are of known kinds, and old."""
     references = [info.path for info, file in known if file.kind is Kind.REFERENCE]
     if unknown or references:
         return Found(top=task.top, unknown=(*unknown, *references))
@@ -115,10 +111,21 @@ def _unnamed(task: Looking, known: Sequence[tuple[FileInfo, LeafFile]], unknown:
     return Found(top=task.top, garbage=garbage if len(garbage) == len(known) else ())
 
 
-def _live(task: Looking, files: Sequence[LeafFile]) -> set[str]:
-    """The keys of what the directory's tables need.
+def _unneeded(task: Looking, files: Sequence[LeafFile], old: tuple[Garbage, ...]) -> tuple[Garbage, ...]:
+    """Those old files that the directory's tables do not need; versions are opened for as long as any are left."""
+    left = {item.key for item in old}
+    for location, version in _versions(task, files) if left else ():
+        transactions = any(key.startswith("_transactions/") for key in left)
+        left -= leaf_files.needed(task.root, location, version, complete=True, transactions=transactions)
+        if not left:
+            break
+    return tuple(item for item in old if item.key in left)
 
-    That is what kept snapshots, the latest of each main branch, tags, and branches that no snapshot names read.
+
+def _versions(task: Looking, files: Sequence[LeafFile]) -> Iterator[tuple[str, int | None]]:
+    """The tables and versions whose files are kept.
+
+    Those are what kept snapshots, the latest of each main branch, tags, and branches that no snapshot names read.
     """
     present: dict[str, set[int]] = defaultdict(set)
     for file in files:
@@ -133,12 +140,9 @@ def _live(task: Looking, files: Sequence[LeafFile]) -> set[str]:
     if present[""] and any(file.kind is Kind.REFERENCE and file.key.startswith("_refs/tags/") for file in files):
         for branch, version in leaf_files.tagged(task.root, task.top):
             wanted[f"tree/{branch}/" if branch else ""].add(version)
-    return {
-        key
-        for prefix, versions in wanted.items()
-        for version in versions
-        for key in leaf_files.needed(task.root, f"{task.top}/{prefix}".rstrip("/"), version, complete=True)
-    }
+    yield from (
+        (f"{task.top}/{prefix}".rstrip("/"), number) for prefix, numbers in wanted.items() for number in numbers
+    )
 
 
 def _prefix(top: str, location: str) -> str:

@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from lancepart.commit.transaction import Transaction
 from lancepart.errors import InvalidInputError
-from lancepart.layout.declared_indices import Index, declared
+from lancepart.layout.declared_indices import TEXT_KIND, Index, declared
 from lancepart.layout.leaves import Leaf
 from lancepart.maintain import indices
 from lancepart.model.schema import field_id
 from lancepart.read import leaf as reading
-from lancepart.read import union
+from lancepart.read import union, union_sources
 from lancepart.read.leaf import LeafTask
 from lancepart.read.search_union import numbering
 from lancepart.storage import table_index
@@ -28,9 +28,10 @@ LOOKUPS = ("BTREE",)
 
 def check(index: Index) -> None:
     """Refuse a kind that can't be over a whole table."""
-    if not index.is_vector and index.kind not in LOOKUPS:
+    if not index.is_over_rows and index.kind not in LOOKUPS:
         raise InvalidInputError(
-            f"{index.kind} can't be over the whole table: vectors (IVF_…) and single values ({', '.join(LOOKUPS)}) can"
+            f"{index.kind} can't be over the whole table: vectors (IVF_…), texts (FTS) and single values "
+            f"({', '.join(LOOKUPS)}) can"
         )
 
 
@@ -40,17 +41,17 @@ def built(opening: Transaction, index: Index) -> Index:
 
 
 def optimized(opening: Transaction, index: Index) -> Index:
-    """An index that covers rows that came since; in one part if they are many, or there are several already."""
+    """An index that also covers rows added since; merged into one segment if they are many, or segments are several."""
     segments = _segments(opening, index)
     lost = len(segments) < len(index.segments)
-    if lost or not segments or len(segments) >= MOST_SEGMENTS:
+    if lost or not segments or len(segments) >= MOST_SEGMENTS or _counts_other_rows(opening, index, segments):
         fresh = _extended(opening, index, ())
         return fresh if lost or fresh.segments else index
     return _extended(opening, index, segments)
 
 
 def _segments(opening: Transaction, index: Index) -> tuple[Segment, ...]:
-    found = (table_index.read(opening.manifest.root, name) for name in index.segments)
+    found = (table_index.usable(opening.manifest.root, name) for name in index.segments)
     return tuple(each for each in found if each is not None)
 
 
@@ -60,7 +61,7 @@ def _leaves(opening: Transaction) -> list[Leaf]:
 
 
 def _extended(opening: Transaction, index: Index, before: Sequence[Segment]) -> Index:
-    made = _over_union(opening, index, before) if index.is_vector else _lookup(opening, index, before)
+    made = _over_union(opening, index, before) if index.is_over_rows else _lookup(opening, index, before)
     kept = tuple(each.name for each in before)
     return replace(index, segments=kept if made is None else (*kept, made))
 
@@ -71,9 +72,11 @@ def _over_union(opening: Transaction, index: Index, before: Sequence[Segment]) -
     covered = {key for segment in before for key in segment.fragments}
     if before and not _has_new(opening, leaves, covered):
         return None
-    known = numbering(root, declared(opening.snapshot))
-    whole = union.of_leaves(root, metadata, leaves, uri=root.uri_of(table_index.place_of(name)), known=known)
-    fresh = {key: number for key, number in whole.keys.items() if key not in covered}
+    known = numbering(root, [each for each in declared(opening.snapshot) if before or each.name != index.name])
+    uri = root.uri_of(table_index.place_of(name))
+    shown = union.UnionRows(root=root, metadata=metadata, leaves=leaves, snapshot=opening.snapshot)
+    whole = union.of_leaves(shown, union.UnionOptions(uri=uri, known=known))
+    fresh = {keys[1]: number for number, keys in whole.states.items() if union.covered_key(keys, covered) is None}
     rows = _rows(whole, fresh)
     params = indices.fitted(index, rows)
     if params is None or not fresh:
@@ -86,13 +89,25 @@ def _over_union(opening: Transaction, index: Index, before: Sequence[Segment]) -
 
 def _has_new(opening: Transaction, leaves: Sequence[Leaf], covered: set[str]) -> bool:
     """Whether a leaf has a fragment that no part covers."""
+    return any(union.covered_key(each, covered) is None for each in _fragment_keys(opening, leaves))
 
-    def lacks(leaf: Leaf) -> bool:
+
+def _fragment_keys(opening: Transaction, leaves: Sequence[Leaf]) -> list[tuple[str, str]]:
+    """The keys of all fragments of leaves."""
+
+    def keys(leaf: Leaf) -> list[tuple[str, str]]:
         handle = reading.open_leaf(_task(opening, leaf))
-        keys = (union.fragment_keys(leaf.location, item.metadata) for item in handle.get_fragments())
-        return any(union.covered_key(each, covered) is None for each in keys)
+        return [union.fragment_keys(leaf.location, item.metadata) for item in handle.get_fragments()]
 
-    return any(union.over(leaves, lacks))
+    return [each for found in union_sources.over(leaves, keys) for each in found]
+
+
+def _counts_other_rows(opening: Transaction, index: Index, segments: Sequence[Segment]) -> bool:
+    """Whether an index of texts counts rows in its scores that were deleted or rewritten since."""
+    if index.kind != TEXT_KIND:
+        return False
+    now = {keys[1] for keys in _fragment_keys(opening, _leaves(opening))}
+    return any(key not in now for segment in segments for key in segment.fragments)
 
 
 def _rows(whole: union.Union, fresh: Mapping[str, int]) -> int:
@@ -119,7 +134,7 @@ def _lookup(opening: Transaction, index: Index, before: Sequence[Segment]) -> st
         return None
     column = opening.metadata.columns[index.column].name
     name = uuid4().hex
-    parts = union.over(list(enumerate(leaves)), lambda item: _keys(opening, column, *item))
+    parts = union_sources.over(list(enumerate(leaves)), lambda item: _keys(opening, column, *item))
     versions = [(leaf.location, leaf.read_version or 0) for leaf in leaves]
     table_index.write_lookup(opening.manifest.root, name, pa.concat_tables(parts), versions)
     return name

@@ -5,12 +5,13 @@ from __future__ import annotations
 from lancepart.errors import InvalidInputError, TableVersionNotFoundError
 from lancepart.format.names import OWN
 from lancepart.layout.layouts import refuse_past
+from lancepart.model.html_text import html_table
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
 
 
 def hold(manifest: Manifest, name: str, version: int) -> None:
-    """Name a snapshot, unless it is expiring: an expiry whose mark came later keeps all that it reads."""
+    """Tag a snapshot, unless it is being expired: an expiry whose mark was written later keeps all that it reads."""
     others = _names_of(manifest, version)
     history.create_tag(manifest, name, version)
     snapshot = manifest.snapshot()
@@ -31,6 +32,9 @@ class Tags:
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
 
+    def _repr_html_(self) -> str:
+        return html_table(["tag", "snapshot"], [[name, str(version)] for name, version in self.list().items()])
+
     def create(self, name: str, version: int) -> None:
         """Name a snapshot; a named one does not expire."""
         target = history.required(self._manifest, version)
@@ -49,5 +53,7 @@ class Tags:
 
 
 def _refuse_own(name: str) -> None:
-    if isinstance(name, str) and name.startswith(OWN):
+    if not isinstance(name, str) or not name:
+        raise InvalidInputError(f"tag {name!r}: give a name, a text that is not empty")
+    if name.startswith(OWN):
         raise InvalidInputError(f"tag {name!r}: names that begin with {OWN!r} are lancepart's own")

@@ -18,9 +18,9 @@ from lancepart.storage.root import Root
 def upgrade(
     root: Root, namespace: Sequence[str] = (), *, executor: Executor = LOCAL, remove_old: bool = False
 ) -> Manifest:
-    """Turn a table into the current layout, going on where an upgrade that was killed came to; its manifest.
+    """Upgrade a table to the current layout, resuming an upgrade that was killed; returns its manifest.
 
-    A table that has the current layout already is left alone, but for what an earlier upgrade left to be done.
+    A table in the current layout is only cleaned of what an earlier upgrade left.
     """
     path = check_path(namespace, what="namespace", root_allowed=True)
     found = opening.find(root, path)

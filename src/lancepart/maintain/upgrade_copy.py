@@ -24,7 +24,7 @@ from lancepart.read.engine import Executor
 from lancepart.read.leaf import LeafTask
 from lancepart.storage import fragment_json, leaf_data, refs
 from lancepart.storage.files import Files
-from lancepart.storage.leaf_data import Fragment
+from lancepart.storage.leaf_handle import Fragment
 from lancepart.storage.root import Root
 from lancepart.storage.translate import MissingError
 from lancepart.write.conform import CHUNK_ROWS
@@ -32,7 +32,7 @@ from lancepart.write.route import PartitionRows, route
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class CopiedRows:
     """Rows of one old leaf that belong to one new partition, written and not yet part of any version."""
 
     key: tuple[str, ...]
@@ -47,7 +47,7 @@ class Copy:
 
     object_id: str
     version: int
-    pieces: tuple[Piece, ...]
+    pieces: tuple[CopiedRows, ...]
 
     def dumps(self, spec: PartitionSpec) -> bytes:
         """The note of it."""
@@ -68,7 +68,7 @@ class Copy:
         """Read a note."""
         given = json.loads(text)
         pieces = [
-            Piece(
+            CopiedRows(
                 key=tuple(piece["key"]),
                 values=_values_from_text(piece["values"]),
                 fragments=fragment_json.fragments_from_json(piece["fragments"]),
@@ -80,7 +80,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
+class OldPartition:
     """A new leaf: where it is, at which version, and what it must hold."""
 
     object_id: str
@@ -109,7 +109,7 @@ def _latest(root: Root, leaf: Leaf) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopyTask:
-    """One old leaf to be copied, unless a note tells that it was: plain values, so that it can be done elsewhere."""
+    """One old leaf to copy, unless a note records that it was: plain values, so that executors can do it."""
 
     source: Root
     old: TableMetadata
@@ -130,7 +130,7 @@ def copied(
     *,
     executor: Executor = LOCAL,
 ) -> list[Copy]:
-    """Copy every leaf that no note tells of, at its latest version."""
+    """Copy every leaf that no note records as copied, at its latest version."""
     tasks = [
         CopyTask(
             source=tree.root,
@@ -162,7 +162,7 @@ def copy_leaf(task: CopyTask) -> Copy:
 def _copy(source: Root, old: TableMetadata, leaf: Leaf, target: Root, metadata: TableMetadata, identifier: str) -> Copy:
     columns = tuple(old.schema.names)
     task = LeafTask(root=source, metadata=old, leaf=leaf, columns=columns, predicate=None)
-    pieces: dict[tuple[str, ...], Piece] = {}
+    pieces: dict[tuple[str, ...], CopiedRows] = {}
     buffered: list[pa.RecordBatch] = []
     for batch in reading.read(task):
         buffered.append(batch)
@@ -178,7 +178,7 @@ def _stage(
     target: Root,
     metadata: TableMetadata,
     identifier: str,
-    pieces: dict[tuple[str, ...], Piece],
+    pieces: dict[tuple[str, ...], CopiedRows],
 ) -> None:
     if not buffered:
         return
@@ -193,12 +193,13 @@ def _stage(
         )
 
 
-def _piece(part: PartitionRows, target: Root, metadata: TableMetadata, identifier: str) -> Piece:
-    expected = fingerprint([part.rows])
+def _piece(part: PartitionRows, target: Root, metadata: TableMetadata, identifier: str) -> CopiedRows:
+    rows = part.rows
+    expected = fingerprint([rows])
     location = leaf_location(identifier, _object_id(metadata, part.key))
     schema = leaf_schema(metadata.schema)
-    written = leaf_data.stage(target, location, part.rows.rename_columns(schema.names).cast(schema), base=None).items
-    return Piece(key=part.key, values=part.values, fragments=written, expected=expected)
+    written = leaf_data.stage(target, location, rows.rename_columns(schema.names).cast(schema), base=None).items
+    return CopiedRows(key=part.key, values=part.values, fragments=written, expected=expected)
 
 
 def _object_id(metadata: TableMetadata, key: tuple[str, ...]) -> str:
@@ -206,9 +207,9 @@ def _object_id(metadata: TableMetadata, key: tuple[str, ...]) -> str:
     return object_id(["v1", *names, DATASET])
 
 
-def made(target: Root, metadata: TableMetadata, copies: Sequence[Copy], identifier: str) -> list[Partition]:
+def made(target: Root, metadata: TableMetadata, copies: Sequence[Copy], identifier: str) -> list[OldPartition]:
     """Make every new leaf of the pieces that belong to it, unless it is there with just these."""
-    gathered: dict[tuple[str, ...], list[Piece]] = {}
+    gathered: dict[tuple[str, ...], list[CopiedRows]] = {}
     for piece in (piece for copy in copies for piece in copy.pieces):
         gathered.setdefault(piece.key, []).append(piece)
     partitions = []
@@ -223,7 +224,7 @@ def made(target: Root, metadata: TableMetadata, copies: Sequence[Copy], identifi
         for piece in pieces:
             total += piece.expected
         partitions.append(
-            Partition(
+            OldPartition(
                 object_id=name, location=location, key=key, values=pieces[0].values, version=version, expected=total
             )
         )

@@ -38,9 +38,9 @@ from lancepart.plan import planner
 from lancepart.read import leaf as reading
 from lancepart.read.engine import Executor
 from lancepart.read.leaf import LeafTask
-from lancepart.storage import leaf_data
+from lancepart.storage import leaf_handle
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.manifest_rows import Change, Update
+from lancepart.storage.manifest_rows import Change, RowUpdate
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError
@@ -54,13 +54,13 @@ def upgrade(manifest: Manifest, *, executor: Executor = LOCAL) -> None:
     Until the swap the table is a draft that other clients read and write; the swap is one commit.
     """
     salt = secrets.token_hex(8)
-    definition = create.load(manifest, manifest.snapshot())
+    definition = create.load(manifest.snapshot())
     pointers = [READ_VERSION] if definition.transactions == STRONG else []
     manifest.add_columns([*pointers, *(each for spec in definition.specs for each in create.partition_fields(spec))])
     for _ in range(_TRIES):
         record_versions(manifest)
         snapshot = manifest.snapshot()
-        before = create.load(manifest, snapshot)
+        before = create.load(snapshot)
         if capabilities(before).version_rows:
             return
         after = replace(before, layout=MANIFEST, salt=before.salt or salt, change=before.change + 1)
@@ -85,7 +85,7 @@ def record_versions(manifest: Manifest) -> None:
     identifier, user = uuid.uuid4().hex, who()
 
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
-        metadata = create.load(manifest, snapshot)
+        metadata = create.load(snapshot)
         if metadata.transactions != STRONG:
             return Change(), None
         recorded = _recorded(snapshot)
@@ -110,14 +110,14 @@ def record_versions(manifest: Manifest) -> None:
             )
             inserts.append(record.to_row())
             others = LeafRecord.from_row(before[leaf.object_id]).others
-            updates.append(Update(object_id=leaf.object_id, values=_pointer(leaf, number + 1, stats, others)))
+            updates.append(RowUpdate(object_id=leaf.object_id, values=_pointer(leaf, number + 1, stats, others)))
         return Change(inserts=tuple(inserts), updates=tuple(updates)), None
 
     manifest.transact(plan)
 
 
 def _recorded(snapshot: Snapshot) -> dict[str, tuple[int, int | None]]:
-    """The highest number of each leaf's versions, and the version that it stands for."""
+    """The highest number of each leaf's versions, and the version that it refers to."""
     found = snapshot.scan(of_type(TABLE_VERSION), columns=[OBJECT_ID, READ_VERSION.name])
     assert found is not None
     highest: dict[str, tuple[int, int | None]] = {}
@@ -138,7 +138,7 @@ def _pinned(snapshot: Snapshot, metadata: TableMetadata) -> tuple[Leaf, ...]:
 
 
 def _stats(root: Root, leaf: Leaf) -> Stats:
-    rows, size, fragments = leaf_data.measure(leaf_data.open_leaf(root, leaf.location, leaf.read_version))
+    rows, size, fragments = leaf_handle.measure(leaf_handle.open_leaf(root, leaf.location, leaf.read_version))
     return Stats(rows=rows, bytes=size, fragments=fragments)
 
 

@@ -35,7 +35,7 @@ from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import MANIFEST, STRONG, TableMetadata, is_partitioned
 from lancepart.maintain.fingerprint import Fingerprint
 from lancepart.maintain.local import LOCAL
-from lancepart.maintain.upgrade_copy import Copy, Partition, copied, leaf_versions, made
+from lancepart.maintain.upgrade_copy import Copy, OldPartition, copied, leaf_versions, made
 from lancepart.maintain.upgrade_draft import rows_of
 from lancepart.model import hive_path
 from lancepart.model.aliases import JsonObject
@@ -45,10 +45,10 @@ from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.transforms import Bucket, Hour, Truncate
 from lancepart.model.transforms.hive import FloorBucket, FloorTruncate, Hash, Unknown
 from lancepart.read.engine import Executor
-from lancepart.storage import leaf_data
+from lancepart.storage import leaf_handle
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.manifest_rows import Change, Row, Update, dump_metadata, metadata_update, now
+from lancepart.storage.manifest_rows import Change, Row, RowUpdate, dump_metadata, metadata_update, now
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError
@@ -102,13 +102,13 @@ def _field(field: PartitionField, old: TableMetadata) -> PartitionField:
             return replace(field, transform=None, expression=Hour().sql(["col0"]))
         case Hash() | Unknown():
             raise UnsupportedOperationError(
-                f"the current layout has nothing like the partition field {field.field_id!r}"
+                f"the current layout has no equivalent of the partition field {field.field_id!r}"
             )
     return field
 
 
 def _state(target: Manifest) -> dict[str, str]:
-    """What all runs of one upgrade share, so that they give partitions the same names and places."""
+    """The state shared by all runs of one upgrade, so that they give partitions the same names and locations."""
     fresh = json.dumps({"salt": secrets.token_hex(8), "id": uuid.uuid4().hex})
     snapshot = target.snapshot()
     if UPGRADE not in snapshot.properties:
@@ -127,11 +127,11 @@ class CheckTask:
 
     root: Root
     metadata: TableMetadata
-    partition: Partition
+    partition: OldPartition
 
 
-def _verify(root: Root, metadata: TableMetadata, partitions: Sequence[Partition], executor: Executor) -> None:
-    """Read every new leaf back, and compare it with what was read from the old ones."""
+def _verify(root: Root, metadata: TableMetadata, partitions: Sequence[OldPartition], executor: Executor) -> None:
+    """Read every new leaf back, and compare it with the rows of the old ones."""
     tasks = [CheckTask(root=root, metadata=metadata, partition=partition) for partition in partitions]
     for partition, found in zip(partitions, executor.map(read_back, tasks, "checking"), strict=True):
         if found != partition.expected:
@@ -155,7 +155,7 @@ def read_back(task: CheckTask) -> Fingerprint:
 
 
 def _publish(
-    tree: TreeManifest, target: Manifest, metadata: TableMetadata, partitions: Sequence[Partition], identifier: str
+    tree: TreeManifest, target: Manifest, metadata: TableMetadata, partitions: Sequence[OldPartition], identifier: str
 ) -> None:
     """The rows of all new leaves in one commit; no reader looks at them before the definition is swapped."""
     user = who()
@@ -171,7 +171,7 @@ def _publish(
         present = {row.object_id: row for row in snapshot.below(first)} | snapshot.rows([first])
         inserts = tuple(row for key, row in wanted.items() if key not in present)
         updates = tuple(
-            Update(object_id=key, values={METADATA: dump_metadata(row.metadata or {}), **_pointer(row)})
+            RowUpdate(object_id=key, values={METADATA: dump_metadata(row.metadata or {}), **_pointer(row)})
             for key, row in wanted.items()
             if key in present and _pointer(row) != _pointer(present[key])
         )
@@ -185,7 +185,7 @@ def _pointer(row: Row) -> JsonObject:
     return {READ_VERSION.name: row.columns.get(READ_VERSION.name)}
 
 
-def _rows(root: Root, spec: PartitionSpec, partition: Partition, identifier: str, user: str) -> dict[str, Row]:
+def _rows(root: Root, spec: PartitionSpec, partition: OldPartition, identifier: str, user: str) -> dict[str, Row]:
     columns = [partition_column(field.field_id) for field in spec.fields]
     values = dict(zip(columns, partition.values, strict=True))
     names = partition.object_id.split("$")
@@ -194,8 +194,8 @@ def _rows(root: Root, spec: PartitionSpec, partition: Partition, identifier: str
         mine = {column: values[column] for column in columns[: depth - 1]}
         key = object_id(names[:depth])
         found[key] = namespace_row(key, metadata={}, columns=mine)
-    handle = leaf_data.open_leaf(root, partition.location, partition.version)
-    rows, size, fragments = leaf_data.measure(handle)
+    handle = leaf_handle.open_leaf(root, partition.location, partition.version)
+    rows, size, fragments = leaf_handle.measure(handle)
     stats = Stats(rows=rows, bytes=size, fragments=fragments)
     found[partition.object_id] = LeafRecord(
         object_id=partition.object_id,
@@ -226,7 +226,7 @@ def _unchanged(tree: TreeManifest, copies: Sequence[Copy]) -> bool:
 
 
 def _swap(tree: TreeManifest, target: Manifest, metadata: TableMetadata, location: str) -> bool:
-    """The one commit that makes the new table the table; False if another change came first."""
+    """The one commit that switches to the new table; False if another change was committed first."""
     properties = metadata.to_properties()
     snapshot = tree.snapshot()
     old = {key: value for key, value in snapshot.table_properties.items() if key.startswith(hive.PREFIX)}

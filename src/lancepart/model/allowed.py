@@ -1,6 +1,6 @@
 """What a partition expression may use: functions whose cost and output are bounded by what goes into them.
 
-Evaluation can't be interrupted, and expressions come with tables that anybody may have written. So each function is
+Evaluation can't be interrupted, and expressions come with tables that any client may have written. So each function is
 deterministic, takes time linear in its arguments and gives no more than they hold. Text then never grows beyond the sum
 of what an expression names, however its calls are nested: no function repeats or replaces, encodes, builds lists or
 runs regular expressions. Padding is bounded by its width, which must be a small number that is written out.

@@ -63,6 +63,28 @@ def parse_schema(text: str) -> pa.Schema:
     return schema
 
 
+def type_to_json(kind: pa.DataType) -> JsonObject:
+    """Spell a type of values alone.
+
+    >>> type_to_json(pa.date32())
+    {'type': {'name': 'date', 'unit': 'DAY'}, 'children': []}
+    """
+    spelled = _field(pa.field("value", kind), count())
+    return {key: part for key, part in spelled.items() if key not in ("name", "nullable")}
+
+
+def type_from_json(given: JsonMapping) -> pa.DataType:
+    """Read a type of values.
+
+    >>> type_from_json(type_to_json(pa.timestamp("us", "UTC")))
+    TimestampType(timestamp[us, tz=UTC])
+    """
+    try:
+        return _read_field({"name": "value", **given}).type
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
+        raise InvalidInputError(f"not a type in Arrow's JSON: {error!r}") from error
+
+
 def _field(field: pa.Field, ids: Iterator[int]) -> JsonObject:
     kind, metadata = field.type, dict(field.metadata or {})
     if isinstance(kind, pa.BaseExtensionType):

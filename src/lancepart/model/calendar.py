@@ -100,7 +100,7 @@ def _next_hour(first: int, parts: Mapping[str, Ints]) -> Ints:
 
 
 def _next_day(start: Ints, parts: Mapping[str, Ints]) -> Ints:
-    """The first day from ``start`` on that has the year, month and day of month asked for."""
+    """The first day from ``start`` on that has the given year, month and day of month."""
     found = np.full(len(start), _NEVER // 24 - 24)
     for months in _candidate_months(start, parts):
         first, end = _month_start(months), _month_start(months + 1)
@@ -136,7 +136,7 @@ def _rows(parts: Mapping[str, Ints]) -> int:
 
 
 def year_ranges(hours: Hours) -> list[Span]:
-    """The years that hours lie in, as spans without their ends; what lies too far off to count has no end."""
+    """The years of some hours, as half-open spans; hours that are out of range have no end."""
     first, last = _year(hours.first), _year(hours.last)
     lows = np.where(hours.first <= -_FAR, -(2**31), first).tolist()
     highs = np.where(hours.last >= _FAR, 2**31, last + 1).tolist()

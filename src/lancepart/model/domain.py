@@ -64,8 +64,8 @@ class Domain:
     def comparing(cls, order: Ordering, operator: str, key: Key) -> Domain:
         """The values in a relation to a key.
 
-        Zero is the one value on which engines differ: DataFusion tells -0.0 from 0.0, Lance does not;
-        a comparison with it keeps what either of them would keep.
+        Zero is the one value on which engines differ: DataFusion distinguishes -0.0 from 0.0, Lance does not; a
+        comparison with it keeps what either of them would keep.
         """
         first, last = (-1, 0) if order.kind == "float" and key in {-1, 0} else (key, key)
         low, high = order.low, order.high

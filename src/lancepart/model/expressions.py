@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import islice, product
-from threading import Lock
 
-import numpy as np
 import pyarrow as pa
-from datafusion import Expr, SessionConfig, SessionContext
+from datafusion import Expr
 
 from lancepart.errors import InvalidInputError, UnsupportedOperationError, reraise_interrupt
 from lancepart.model.allowed import (
@@ -24,13 +21,22 @@ from lancepart.model.allowed import (
     PADDING,
     PAGE,
 )
-from lancepart.model.functions import FUNCTIONS, bind_functions, expression_type, register_functions
+from lancepart.model.expression_plans import (
+    column_schema,
+    compiled,
+    context,
+    parsed,
+    stable_functions,
+    unstable_functions,
+    walk,
+    widened,
+    widest_type,
+)
+from lancepart.model.expression_probes import probes, sample_of
 from lancepart.model.sql_text import Token, depth, tokens
 from lancepart.model.type_names import kind_of
 from lancepart.model.values import canonical, decoded, logical_type
 
-_LOCK = Lock()
-_STATEFUL = {"version"}
 _NODES = {
     *("Alias", "Column", "Literal", "BinaryExpr", "ScalarFunction", "Case", "Cast", "TryCast", "Between", "InList"),
     *("IsNull", "IsNotNull", "IsTrue", "IsFalse", "IsUnknown", "IsNotTrue", "IsNotFalse", "IsNotUnknown"),
@@ -48,8 +54,6 @@ _STAND_INS = (
 )
 _MOST_STAND_INS = 512
 _SHOWN = 200
-_INTEGERS = [0, 1, 5, 34, 100, 127, -1, -7]
-_FLOATS = [0.0, 0.5, -1.25, float(np.float32(0.1)), 1e6]
 
 
 def too_much(sql: str, found: Sequence[Token]) -> str | None:
@@ -83,7 +87,7 @@ class Expression:
             object.__setattr__(self, "unlisted", excess)
             return
         try:
-            nodes = list(_walk(_parsed(self.sql, self.arity)))
+            nodes = list(walk(parsed(self.sql, self.arity)))
         except Exception as error:
             reraise_interrupt(error)
             allowed = f"col0 to col{self.arity - 1}" if self.arity > 1 else "col0"
@@ -105,7 +109,7 @@ class Expression:
         for token in found:
             if token.text in {";", "$", "@", "?"}:
                 raise InvalidInputError(f"expression {self.sql!r} may not contain {token.text!r}")
-            if token.name in _unstable_functions():
+            if token.name in unstable_functions():
                 raise InvalidInputError(
                     f"expression {self.sql!r} may not use {token.text}: its value changes with time"
                 )
@@ -119,14 +123,14 @@ class Expression:
         kind = node.variant_name()
         if kind not in _NODES:
             raise InvalidInputError(f"expression {self.sql!r} may not contain {node.canonical_name()} ({kind})")
-        if kind == "ScalarFunction" and node.rex_call_operator() not in _stable_functions():
+        if kind == "ScalarFunction" and node.rex_call_operator() not in stable_functions():
             raise InvalidInputError(f"expression {self.sql!r} may not use the function {node.rex_call_operator()}")
 
     def value_type(self, source_types: Sequence[pa.DataType]) -> pa.DataType:
         """The type of what the expression gives for these sources, without its encoding."""
-        schema = _schema([_prepared_type(source_type) for source_type in source_types])
+        schema = column_schema([widest_type(source_type) for source_type in source_types])
         with self._explained(source_types):
-            return logical_type(_compiled(self.sql, schema)[1])
+            return logical_type(compiled(self.sql, schema)[1])
 
     def check(self, source_types: Sequence[pa.DataType], result_type: pa.DataType) -> None:
         """Insist that the sources fit and that the type holds; evaluates nothing."""
@@ -147,7 +151,7 @@ class Expression:
         self.check(source_types, result_type)
         self.apply([pa.nulls(1, source_type) for source_type in source_types], result_type)
         self.apply([pa.nulls(1) for _ in source_types], result_type)
-        narrow, wide = _probes(source_types)
+        narrow, wide = probes(source_types)
         if self._outcomes(narrow, result_type) != self._outcomes(wide, result_type):
             types = [str(array.type) for array in wide]
             raise InvalidInputError(
@@ -156,7 +160,7 @@ class Expression:
 
     def refuse_partial_nulls(self, source_types: Sequence[pa.DataType], result_type: pa.DataType) -> None:
         """Insist that an expression over several columns gives NULL only when all of them are NULL."""
-        samples = [_sample(source_type) for source_type in source_types]
+        samples = [sample_of(source_type) for source_type in source_types]
         for index, sample in enumerate(samples):
             if self.arity < 2 or sample is None:
                 continue
@@ -175,7 +179,7 @@ class Expression:
         if len(arrays) != self.arity:
             raise InvalidInputError(f"expression {self.sql!r} takes {self.arity} columns, not {len(arrays)}")
         self.refuse_unlisted()
-        prepared = [_prepared(array) for array in arrays]
+        prepared = [widened(array) for array in arrays]
         types = _stand_ins(self, tuple(array.type for array in prepared), result_type)
         if types is None:
             return pa.nulls(len(arrays[0]), result_type)
@@ -183,11 +187,11 @@ class Expression:
 
     def _evaluate(self, arrays: Sequence[pa.Array], result_type: pa.DataType) -> pa.Array:
         size = len(arrays[0])
-        schema = _schema([array.type for array in arrays])
+        schema = column_schema([array.type for array in arrays])
         with self._explained([array.type for array in arrays]):
-            frame = _context().read_batch(pa.RecordBatch.from_arrays(list(arrays), schema=schema))
-            parts = frame.select(_compiled(self.sql, schema)[0]).collect()
-            value = pa.chunked_array([part.column(0) for part in parts], _compiled(self.sql, schema)[1])
+            frame = context().read_batch(pa.RecordBatch.from_arrays(list(arrays), schema=schema))
+            parts = frame.select(compiled(self.sql, schema)[0]).collect()
+            value = pa.chunked_array([part.column(0) for part in parts], compiled(self.sql, schema)[1])
             result = canonical(decoded(value).cast(result_type))
         if len(result) != size:
             raise InvalidInputError(f"expression {self.sql!r} gives {len(result)} values for {size} rows")
@@ -239,21 +243,11 @@ def referenced_columns(sql: str, names: Sequence[str]) -> set[str] | None:
     """
     schema = pa.schema([(name, pa.null()) for name in names])
     try:
-        tree = _context().read_batch(pa.RecordBatch.from_pylist([], schema=schema)).parse_sql_expr(sql)
-        return {str(node.to_variant().name()) for node in _walk(tree) if node.variant_name() == "Column"}
+        tree = context().read_batch(pa.RecordBatch.from_pylist([], schema=schema)).parse_sql_expr(sql)
+        return {str(node.to_variant().name()) for node in walk(tree) if node.variant_name() == "Column"}
     except Exception as error:
         reraise_interrupt(error)
         return None
-
-
-def _sample(source_type: pa.DataType) -> pa.Array | None:
-    """Some value of a type, as an array; None where none is at hand."""
-    for plain in (pa.array(["a"]), pa.array([1], pa.int64()), pa.array([1], pa.int32()), pa.array([b"a"])):
-        try:
-            return plain.cast(source_type)
-        except pa.ArrowException:
-            continue
-    return None
 
 
 class _Explained:
@@ -270,79 +264,6 @@ class _Explained:
         if isinstance(error, Exception) and not isinstance(error, InvalidInputError):
             message = f"expression {self.sql!r} cannot be evaluated over ({self.types}): {error}"
             raise InvalidInputError(message) from error
-
-
-@cache
-def _context() -> SessionContext:
-    config = SessionConfig().with_target_partitions(1).with_information_schema(True)
-    ctx = SessionContext(config)
-    register_functions(ctx)
-    return ctx
-
-
-@cache
-def _routines() -> tuple[frozenset[str], frozenset[str]]:
-    """The names of the scalar functions that always give the same, and of those that do not."""
-    query = "SELECT DISTINCT routine_name, function_type, is_deterministic FROM information_schema.routines"
-    rows = _context().sql(query).to_arrow_table().to_pylist()
-    unstable = {row["routine_name"] for row in rows if not row["is_deterministic"]} | _STATEFUL
-    scalar = {row["routine_name"] for row in rows if row["function_type"] == "SCALAR"}
-    return frozenset(scalar - unstable | set(FUNCTIONS)), frozenset(unstable)
-
-
-def _stable_functions() -> frozenset[str]:
-    return _routines()[0]
-
-
-def _unstable_functions() -> frozenset[str]:
-    return _routines()[1]
-
-
-def _schema(types: Sequence[pa.DataType]) -> pa.Schema:
-    return pa.schema([(f"col{position}", kind) for position, kind in enumerate(types)])
-
-
-@lru_cache(maxsize=512)
-def _parsed(sql: str, arity: int) -> Expr:
-    """The tree of an expression, before its columns have types."""
-    batch = pa.RecordBatch.from_pylist([], schema=_schema([pa.null()] * arity))
-    return _context().read_batch(batch).parse_sql_expr(sql)
-
-
-@lru_cache(maxsize=512)
-def _compiled(sql: str, schema: pa.Schema) -> tuple[Expr, pa.DataType]:
-    """The expression over typed columns, and its type; functions are registered by one thread at a time."""
-    with _LOCK:
-        ctx = _context()
-        bound = bind_functions(ctx, sql, schema)
-        frame = ctx.read_batch(pa.RecordBatch.from_pylist([], schema=schema))
-        return frame.parse_sql_expr(bound).alias("value"), expression_type(ctx, bound, schema)
-
-
-def _walk(node: Expr) -> Iterator[Expr]:
-    yield node
-    if node.variant_name() not in {"Column", "Literal"}:
-        for child in node.rex_call_operands():
-            yield from _walk(child)
-
-
-def _prepared_type(source_type: pa.DataType) -> pa.DataType:
-    """The widest form of a type: what makes an expression blind to how wide its columns are today."""
-    kind = logical_type(source_type)
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
-        return pa.timestamp(kind.unit, "UTC")
-    if pa.types.is_integer(kind):
-        return kind if pa.types.is_uint64(kind) else pa.int64()
-    if pa.types.is_floating(kind):
-        return pa.float64()
-    if pa.types.is_decimal(kind) and kind.bit_width < 256:
-        return pa.decimal128(38, kind.scale)
-    return kind
-
-
-def _prepared(array: pa.Array) -> pa.Array:
-    plain = decoded(array)
-    return canonical(plain.cast(_prepared_type(plain.type)))
 
 
 @lru_cache(maxsize=512)
@@ -362,30 +283,3 @@ def _stand_ins(
     if all(pa.types.is_null(kind) for kind in types):
         return None
     raise InvalidInputError(f"expression {expression.sql!r} cannot be evaluated once some of its columns are removed")
-
-
-def _probes(source_types: Sequence[pa.DataType]) -> tuple[list[pa.Array], list[pa.Array]]:
-    """The same few values in a narrow and a wide form of each type."""
-    pairs = [_probe(logical_type(source_type)) for source_type in source_types]
-    rows = max(len(narrow) for narrow, _ in pairs)
-    turns = [np.arange(position, position + rows) for position in range(len(pairs))]
-    narrows = [narrow.take(pa.array(turn % len(narrow))) for (narrow, _), turn in zip(pairs, turns, strict=True)]
-    wides = [wide.take(pa.array(turn % len(wide))) for (_, wide), turn in zip(pairs, turns, strict=True)]
-    return narrows, wides
-
-
-def _probe(kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
-    if pa.types.is_unsigned_integer(kind):
-        return _both([value for value in _INTEGERS if value >= 0], pa.uint32(), pa.uint64())
-    if pa.types.is_integer(kind):
-        return _both(_INTEGERS, pa.int32(), pa.int64())
-    if pa.types.is_floating(kind):
-        return _both(_FLOATS, pa.float32(), pa.float64())
-    if pa.types.is_decimal(kind) and kind.bit_width < 256:
-        smallest = [Decimal(value).scaleb(-kind.scale) for value in (0, 1, -1)]
-        return _both(smallest, pa.decimal128(kind.precision, kind.scale), pa.decimal128(38, kind.scale))
-    return _both([None], _prepared_type(kind), _prepared_type(kind))
-
-
-def _both(values: Sequence[object], narrow: pa.DataType, wide: pa.DataType) -> tuple[pa.Array, pa.Array]:
-    return pa.array(values, narrow), pa.array(values, wide)

@@ -106,7 +106,7 @@ def _closes(found: Sequence[Token]) -> dict[int, int]:
 
 
 def _is_group(found: Sequence[Token], close: int) -> bool:
-    """Whether parentheses hold a whole operand: what follows them does not go on with it."""
+    """Whether parentheses enclose a whole operand: the token after them does not continue it."""
     if close + 1 == len(found):
         return True
     following = found[close + 1]
@@ -114,7 +114,7 @@ def _is_group(found: Sequence[Token], close: int) -> bool:
 
 
 def _past(found: Sequence[Token], closes: dict[int, int], at: int) -> int:
-    """Where an atom goes on after a token: after what is in parentheses, after a CASE, after the AND of a BETWEEN."""
+    """Where an atom continues after a token: after parentheses, after a CASE, after the AND of a BETWEEN."""
     word = found[at].text.lower() if found[at].kind == "word" else found[at].text
     if word == "(":
         return closes[at] + 1

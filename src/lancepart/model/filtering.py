@@ -26,7 +26,7 @@ def matching_rows(rows: pa.RecordBatch, predicate: Predicate) -> pa.RecordBatch:
 
 
 def outcome(rows: pa.RecordBatch, predicate: Predicate) -> bool | None:
-    """What a filter comes out as for the one row of a batch."""
+    """The result of a filter for the one row of a batch."""
     answer: bool | None = _query(rows, f"SELECT {predicate.to_sql()} AS answer FROM rows").to_pydict()["answer"][0]
     return answer
 

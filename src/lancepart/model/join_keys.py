@@ -10,7 +10,7 @@ _UNITS = ("s", "ms", "us", "ns")
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type that holds the values of both and tells them apart as they do; None where there is none.
+    """The type that holds the values of both and distinguishes them as they do; None if there is none.
 
     >>> common_type(pa.int32(), pa.uint32()), common_type(pa.int64(), pa.float64())
     (DataType(int64), None)

@@ -1,4 +1,4 @@
-"""Parameters of filters and queries: ``$name`` is replaced by a value, which goes in as a literal and never as SQL."""
+"""Parameters of filters and queries: ``$name`` is replaced by a value, always as a literal and never as SQL."""
 
 from __future__ import annotations
 
@@ -25,8 +25,17 @@ def with_values(sql: str, params: Parameters | None) -> str:
     >>> with_values("name = $name AND id IN $ids", {"name": "it's", "ids": [1, 2]})
     "name = 'it''s' AND id IN (1, 2)"
     """
+    return with_all_values([sql], params)[0]
+
+
+def with_all_values(texts: Sequence[str], params: Parameters | None) -> list[str]:
+    """Several pieces of SQL with the values of their parameters, each of which must be in one of them.
+
+    >>> with_all_values(["n + $step", "id = $id"], {"step": 2, "id": 7})
+    ['n + 2', 'id = 7']
+    """
     if params is None:
-        return sql
+        return list(texts)
     if not isinstance(params, Mapping):
         raise InvalidInputError(f"params is a {type(params).__name__}: give a dict of values by name")
     used: set[str] = set()
@@ -40,11 +49,31 @@ def with_values(sql: str, params: Parameters | None) -> str:
         used.add(name)
         return _literal(name, params[name])
 
-    text = _PIECE.sub(value, sql)
+    for text in texts:
+        if not isinstance(text, str):
+            raise InvalidInputError(f"params are for SQL in a string, and {text!r} is none")
+    found = [_PIECE.sub(value, text) for text in texts]
     unused = [name for name in params if name not in used]
     if unused:
         raise InvalidInputError(f"params has {unused[0]!r}, and no ${unused[0]} is there")
-    return text
+    return found
+
+
+def with_filter_values(where: str | None, params: Parameters | None) -> str | None:
+    """A filter with the values of its parameters; without one there can be none."""
+    if where is None and params:
+        raise InvalidInputError(f"params has {next(iter(params))!r}, and there is no filter")
+    return None if where is None else with_values(where, params)
+
+
+def with_update_values(
+    values: Mapping[str, str], where: str | None, params: Parameters | None
+) -> tuple[Mapping[str, str], str | None]:
+    """The expressions of an update, and its filter, with the values of their parameters."""
+    if params is None:
+        return values, where
+    texts = with_all_values([*values.values(), *([] if where is None else [where])], params)
+    return dict(zip(values, texts, strict=False)), None if where is None else texts[-1]
 
 
 def without_comments(sql: str) -> str:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from threading import Lock
 
 import pyarrow as pa
-from datafusion import SessionContext
+from datafusion import DataFrame, Expr, SessionContext
 
 from lancepart.errors import InvalidInputError, reraise_interrupt
 from lancepart.model import filter_text
+from lancepart.model.aliases import RawExpr
 from lancepart.model.decimals import Replacement, decimal_names, exact_numbers
 from lancepart.model.filter_text import Atom, Chain, Negation, Node, TooDeepError
 from lancepart.model.filtering import session_config
+from lancepart.model.mismatches import blamed, refuse_mismatches
 from lancepart.model.parse_tree import from_plan
-from lancepart.model.predicate import Predicate, all_of, any_of, nesting_of, none_of
+from lancepart.model.predicate import Predicate, nesting_of
+from lancepart.model.predicate_chains import all_of, any_of, none_of
 from lancepart.model.sql_text import Token, depth, tokens
 from lancepart.model.suggest import near
 from lancepart.model.terms import FUNCTION_NAMES, bind_terms
@@ -31,6 +34,9 @@ _MOST_WORDS = 2_000
 _CONNECTIVE = re.compile(r"\b(?:and|or|not|case)\b", re.IGNORECASE)
 _OPERATOR = re.compile(r"[^\w\s,'\"`().]+")
 _NO_FUNCTION = re.compile(r"Invalid function '([^']*)'")
+_PLACEHOLDER = re.compile(r"Unimplemented Expr type: (\$\w+)")
+_EMPTY_LIST = re.compile(r"\bin\s*\(\s*\)", re.IGNORECASE)
+_NO_TABLE = re.compile(r"table '[^']*' not found", re.IGNORECASE)
 _NO_COLUMN = re.compile(r"No field named (?:\"((?:[^\"]|\"\")*)\"|(\S+?))\.(?: |$)")
 _RESHAPING = ("common_sub_expression_eliminate", "extract_leaf_expressions", "push_down_leaf_projections")
 
@@ -43,15 +49,17 @@ def parse(sql: str, schema: pa.Schema) -> Predicate:
     """
     if not isinstance(sql, str):
         raise InvalidInputError(f"invalid filter {sql!r}: a filter is SQL in a string")
+    if not sql.strip():
+        raise InvalidInputError(f"invalid filter {sql!r}: it is empty: write 'true' to mean all rows")
     try:
         return _Reader(sql, schema).whole()
     except Exception as error:
         reraise_interrupt(error)
-        raise InvalidInputError(f"invalid filter {_shown(sql)}: {_reason(error, schema)}") from error
+        raise InvalidInputError(f"invalid filter {_shown(sql)}: {_reason(error, sql, schema)}") from error
 
 
 class _Reader:
-    """Reads one filter: a short one at once, a long one in pieces that DataFusion's recursion can bear."""
+    """Parses one filter: a short one at once, a long one in pieces that DataFusion's recursion can handle."""
 
     def __init__(self, sql: str, schema: pa.Schema) -> None:
         self._sql = sql
@@ -106,10 +114,31 @@ class _Reader:
         with _LOCK:
             bound = bind_terms(context, sql, self._schema)
         table = context.table(_TABLE)
-        plan = table.filter(table.parse_sql_expr(bound))
+        expression = table.parse_sql_expr(bound)
+        refuse_mismatches(expression.expr, self._schema)
+        try:
+            return self._tree(table, expression)
+        except Exception as error:
+            reraise_interrupt(error)
+            if (reason := blamed(expression.expr, self._schema, partial(_is_valid, table))) is not None:
+                raise InvalidInputError(reason) from error
+            raise
+
+    def _tree(self, table: DataFrame, expression: Expr) -> Predicate:
+        plan = table.filter(expression)
         if "<subquery>" in plan.logical_plan().display_indent():
             raise InvalidInputError("subqueries are not supported")
         return from_plan(plan.optimized_logical_plan(), self._schema)
+
+
+def _is_valid(table: DataFrame, left: RawExpr, right: RawExpr) -> bool:
+    """Whether DataFusion compares two expressions."""
+    try:
+        table.filter(Expr(left) == Expr(right)).optimized_logical_plan()
+    except Exception as error:
+        reraise_interrupt(error)
+        return False
+    return True
 
 
 def _refuse_tried(sql: str) -> None:
@@ -208,7 +237,7 @@ def _shown(sql: str) -> str:
     return repr(sql) if len(sql) <= _SHOWN else f"{sql[:_SHOWN]!r}… ({len(sql)} characters)"
 
 
-def _reason(error: Exception, schema: pa.Schema) -> str:
+def _reason(error: Exception, sql: str, schema: pa.Schema) -> str:
     """What is wrong with a filter, in a line: a function or a column that is not known, with names like it."""
     text = str(error)
     if function := _NO_FUNCTION.search(text):
@@ -217,7 +246,18 @@ def _reason(error: Exception, schema: pa.Schema) -> str:
     last = (lines[-1] if lines else type(error).__name__).removeprefix("DataFusion error: ")
     last = last.replace(f"{_TABLE}.", "")
     if column := _NO_COLUMN.search(last):
-        return f"{last.rstrip('.')}{near(column[1] or column[2], schema.names)}"
+        name = column[1] or column[2]
+        similar = near(name, schema.names)
+        quoted = f'"{name}"' in last and not similar
+        return f"{last.rstrip('.')}{similar or ('; texts are written in single quotes' if quoted else '')}"
+    if parameter := _PLACEHOLDER.search(last):
+        return f"there is no value for {parameter[1]}: give it in params, as params={{{parameter[1][1:]!r}: …}}"
+    if "found: )" in last and _EMPTY_LIST.search(sql):
+        return "IN () has no values: give at least one, or leave the test out"
+    if "PGOverlap" in last:
+        return "&& is not supported: write AND, and OR in place of ||"
+    if _NO_TABLE.search(last):
+        return "a filter has no subqueries: use lancepart.sql or table.join"
     return last
 
 

@@ -24,8 +24,8 @@ from lancepart.model.predicate import (
     Or,
     Predicate,
     StartsWith,
-    all_of,
 )
+from lancepart.model.predicate_chains import all_of
 from lancepart.model.rendering import literal_of, render
 from lancepart.model.terms import Term, bound_transform
 from lancepart.model.widening import widening
@@ -65,7 +65,7 @@ def from_plan(plan: LogicalPlan, schema: pa.Schema) -> Predicate:
 
 
 def from_filters(filters: Sequence[RawExpr], schema: pa.Schema) -> Predicate | None:
-    """What filters of a scan ask together, for pruning: parts that can't be read are left out, None if all are."""
+    """The conjunction of a scan's filters, for pruning: parts that can't be parsed are left out, None if all are."""
     tree = _Tree(schema)
     found: list[Predicate] = []
     for part in _flat(list(filters), "AND"):

@@ -17,7 +17,7 @@ from lancepart.model.suggest import near
 from lancepart.model.transforms import CALENDAR, TRANSFORMS, Identity, Transform
 
 _SPANS = {f"{transform.name}s": at + 1 for at, transform in enumerate(CALENDAR)}
-"""Spans of time, each as the number of parts of the calendar that tell it from all others."""
+"""Spans of time, each as the number of parts of the calendar that distinguish it from all others."""
 
 
 def parse_partition_by(items: Sequence[str | PartitionField], schema: pa.Schema) -> tuple[PartitionField, ...]:
@@ -89,7 +89,7 @@ def span_of(fields: Sequence[PartitionField]) -> int:
 
 
 def cycles(fields: Sequence[PartitionField]) -> list[PartitionField]:
-    """The fields that come round again, such as a month without its year: they put years of rows into one partition."""
+    """The cyclic fields, such as a month without its year: they put years of rows into one partition."""
     parts = {(field.source_ids, field.transform) for field in fields}
     found = []
     for field in fields:
@@ -149,7 +149,7 @@ def _transform_field(
 
 
 def _sized(kind: type[Transform], texts: Sequence[str], schema: pa.Schema) -> tuple[Transform, Sequence[str]]:
-    """Take the number from either end: ours comes last or first, Spark's first."""
+    """Take the number from either end: it is last or first in our notation, first in Spark's."""
     for position in (0, -1):
         if texts and texts[position].isascii() and texts[position].isdigit():
             rest = texts[1:] if position == 0 else texts[:-1]
@@ -178,7 +178,10 @@ def _field(
     columns: Sequence[str], transform: Transform, alias: str | None, schema: pa.Schema, taken: set[str]
 ) -> PartitionField:
     sources = [schema.field(name) for name in columns]
-    transform.check([source.type for source in sources])
+    try:
+        transform.check([source.type for source in sources])
+    except InvalidInputError as error:
+        raise InvalidInputError(f"partition_by {transform.spelled(columns)}: {error}") from None
     return PartitionField(
         field_id=alias or unused_id(_derived_id(columns, transform.suffix), taken),
         source_ids=_ids(sources),
@@ -198,7 +201,7 @@ def _expression_field(sql: str, alias: str | None, schema: pa.Schema, taken: set
 
 
 def _over_placeholders(sql: str, schema: pa.Schema) -> tuple[Expression, list[str], pa.DataType]:
-    """Put ``col0`` … in the place of column names; where a bare word only looks like one, quoted names alone count."""
+    """Replace column names by ``col0`` …; where a bare word only looks like one, only quoted names count."""
     excess = too_much(sql, tokens(sql))
     if excess is not None:
         raise InvalidInputError(f"partition_by: an expression has {excess}, which is more than it may: see {PAGE}")

@@ -30,7 +30,7 @@ class UntranslatableError(InvalidInputError):
 def from_polars(expression: pl.Expr, schema: pa.Schema, *, loosely: bool = False) -> str | None:
     """A Polars expression as SQL; ``loosely`` leaves out what has none and says None if nothing is left.
 
-    Said loosely a filter matches no fewer rows, so that it must be asked again of those that it finds.
+    A widened filter may match more rows, so it must be applied again to those that it finds.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

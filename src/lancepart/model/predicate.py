@@ -1,4 +1,4 @@
-"""The filter tree: what a filter asks of the columns, and the SQL that asks it.
+"""The tree of a filter, and its SQL.
 
 A row matches only where the tree is TRUE; a comparison with NULL is neither TRUE nor FALSE.
 """
@@ -6,9 +6,9 @@ A row matches only where the tree is TRUE; a comparison with NULL is neither TRU
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby
 
 import pyarrow as pa
 
@@ -24,7 +24,8 @@ NO_NAMES: Names = {}
 Column = str | Term
 """What a test compares: a column of the table, or a partition function of some."""
 
-_FEW = 64
+FEW = 64
+"""So many operands are a chain that every parser reads link by link."""
 _GROUP = 16
 
 
@@ -75,7 +76,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Is:
-    """Whether the operand comes out as TRUE, FALSE or NULL (``outcome`` None): never NULL itself."""
+    """Whether the operand evaluates to TRUE, FALSE or NULL (``outcome`` None): never NULL itself."""
 
     operand: Predicate
     outcome: bool | None
@@ -117,6 +118,11 @@ class In:
     values: tuple[pa.Scalar, ...]
     negated: bool = False
 
+    def __reduce__(self) -> tuple[Callable[[Column, Sequence[pa.Array], bool], In], tuple[Value, ...]]:
+        """Pickle the values as arrays, those that follow each other and have one type together."""
+        runs = [pa.array(list(run), kind) for kind, run in groupby(self.values, key=lambda value: value.type)]
+        return _listed, (self.column, runs, self.negated)
+
     def columns(self) -> frozenset[str]:
         """The columns that the filter reads."""
         return _columns(self.column)
@@ -125,6 +131,10 @@ class In:
         """The filter as SQL."""
         values = ", ".join(map(quote_literal, self.values))
         return f"({_identifier(self.column, names)} {'NOT ' if self.negated else ''}IN ({values}))"
+
+
+def _listed(column: Column, runs: Sequence[pa.Array], negated: bool) -> In:
+    return In(column=column, values=tuple(value for run in runs for value in run), negated=negated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +221,9 @@ class Opaque:
 
 Predicate = And | Or | Not | Is | Comparison | In | IsNull | StartsWith | BooleanColumn | Constant | Opaque
 
+Filter = str | Predicate
+"""A filter as SQL, or as the tree that was read from it."""
+
 
 def is_portable(predicate: Predicate) -> bool:
     """Whether Lance's own filter parser reads the predicate's SQL; DataFusion always does."""
@@ -231,7 +244,7 @@ def nesting(predicate: Predicate) -> int:
     """How many levels deep a parser goes into the predicate's SQL, at most."""
     match predicate:
         case And(operands=operands) | Or(operands=operands):
-            groups = 0 if len(operands) <= _FEW else math.ceil(math.log(len(operands), _GROUP))
+            groups = 0 if len(operands) <= FEW else math.ceil(math.log(len(operands), _GROUP))
             return 2 + groups + max(map(nesting, operands))
         case Not(operand=operand) | Is(operand=operand):
             return 2 + nesting(operand)
@@ -246,60 +259,9 @@ def nesting_of(sql: str) -> int:
     return max(accumulate((1 if letter == "(" else -1 for letter in sql if letter in "()"), initial=0))
 
 
-def all_of(operands: Iterable[Predicate]) -> Predicate:
-    """The conjunction of one or more predicates, without chains in chains; ``<>`` of one column become one NOT IN."""
-    return _chain(And, operands)
-
-
-def any_of(operands: Iterable[Predicate]) -> Predicate:
-    """The disjunction of one or more predicates, without chains in chains; ``=`` of one column become one IN."""
-    return _chain(Or, operands)
-
-
-def none_of(operand: Predicate) -> Predicate:
-    """The negation, without a negation inside."""
-    return operand.operand if isinstance(operand, Not) else Not(operand=operand)
-
-
-def _chain(kind: type[And] | type[Or], operands: Iterable[Predicate]) -> Predicate:
-    flat = [part for each in operands for part in (each.operands if isinstance(each, kind) else (each,))]
-    if sum(len(part.values) if isinstance(part, In) else 1 for part in flat) > _FEW:
-        flat = _listed(flat, negated=kind is And)
-    return flat[0] if len(flat) == 1 else kind(operands=tuple(flat))
-
-
-def _listed(parts: Sequence[Predicate], *, negated: bool) -> list[Predicate]:
-    """Equalities, or inequalities, of one column and type brought together, where the first of them stood."""
-    lists: dict[tuple[Column, pa.DataType], list[pa.Scalar]] = {}
-    kept: list[Predicate | tuple[Column, pa.DataType]] = []
-    for part in parts:
-        values = _values(part, negated=negated)
-        if values is None:
-            kept.append(part)
-            continue
-        key = (part.column, values[0].type)  # type: ignore[union-attr]
-        if key not in lists:
-            kept.append(key)
-        lists.setdefault(key, []).extend(values)
-    return [In(column=p[0], values=tuple(lists[p]), negated=negated) if isinstance(p, tuple) else p for p in kept]
-
-
-def _values(part: Predicate, *, negated: bool) -> tuple[pa.Scalar, ...] | None:
-    """What a part lists for its column; None for one that lists nothing, and for floats with their zeros and NaNs."""
-    match part:
-        case Comparison(operator=operator, literal=literal, widened=False) if operator == ("<>" if negated else "="):
-            values: tuple[pa.Scalar, ...] = (literal,)
-        case In(values=found, negated=other) if other == negated:
-            values = found
-        case _:
-            return None
-    plain = all(value.is_valid and value.type == values[0].type for value in values)
-    return values if plain and not pa.types.is_floating(values[0].type) else None
-
-
 def _joined(operator: str, texts: list[str]) -> str:
     """A chain as SQL; a long one in groups of groups, so that no parser has to go down link by link."""
-    while len(texts) > _FEW:
+    while len(texts) > FEW:
         groups = [texts[at : at + _GROUP] for at in range(0, len(texts), _GROUP)]
         texts = [f"({f' {operator} '.join(group)})" for group in groups]
     return f" {operator} ".join(texts)

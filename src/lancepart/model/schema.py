@@ -1,4 +1,4 @@
-"""Schemas as JsonArrowSchema, spelled as Lance's own catalog spells them, and the field ids inside them."""
+"""Schemas as JsonArrowSchema, written as Lance's own catalog does, and the field ids inside them."""
 
 from __future__ import annotations
 

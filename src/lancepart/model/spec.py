@@ -16,6 +16,7 @@ from lance_namespace_urllib3_client.models.partition_spec import PartitionSpec a
 from lancepart.errors import InvalidInputError
 from lancepart.model.aliases import JsonMapping
 from lancepart.model.expressions import Expression
+from lancepart.model.html_text import html_table
 from lancepart.model.schema import dumps, field_by_id, source_by_id, type_from_json, type_to_json
 from lancepart.model.transforms import Transform, transform_from_json
 from lancepart.model.type_names import holds_exactly, kind_of
@@ -88,7 +89,7 @@ class PartitionField:
         return holds_exactly(logical_type(self.result_type), logical_type(given))
 
     def check_new(self, source_types: Sequence[pa.DataType]) -> None:
-        """What is asked of a field that is being defined, beyond what one that exists must hold."""
+        """Check a field of a new spec; more is required of it than of one that exists."""
         if not self.holds_exactly(source_types):
             message = f"the declared {self.result_type} does not keep every value that the field gives"
             raise InvalidInputError(f"partition field {self.field_id!r}: {message}")
@@ -176,6 +177,11 @@ class PartitionSpec:
             for other in self.fields[:position]:
                 if field.same_values(other):
                     raise InvalidInputError(f"partition fields {other.field_id!r} and {field.field_id!r} are the same")
+
+    def _repr_html_(self) -> str:
+        made = [field.expression if field.transform is None else field.transform.name for field in self.fields]
+        names = [field.field_id for field in self.fields]
+        return f"<b>spec {self.id}</b>{html_table(['field', 'made by'], list(zip(names, made, strict=True)))}"
 
     def check(self, schema: pa.Schema) -> None:
         """Insist that every field is defined over the columns it names; removed ones read as NULL."""

@@ -42,7 +42,7 @@ def bind_terms(
 ) -> str:
     """The same SQL over ``schema``, each partition function renamed to one registered for its arguments' types.
 
-    ``type_of`` tells the type of an argument where it is not one of the schema's alone.
+    ``type_of`` gives the type of an argument that is more than a column of the schema.
     """
     if not _CALL.search(sql):
         return sql

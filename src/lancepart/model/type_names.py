@@ -1,4 +1,4 @@
-"""The names of types: what a plain name says, and the exact one for types that a plain name cannot tell apart."""
+"""The names of types: a plain name, and the exact one for types that a plain name cannot distinguish."""
 
 from __future__ import annotations
 

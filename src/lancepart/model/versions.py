@@ -14,7 +14,7 @@ _V2 = re.compile(r"^(\d{20})\.manifest$")
 
 
 class NamingScheme(Enum):
-    """How a version's number is spelled in its manifest's name."""
+    """How a version's number is written in its manifest's name."""
 
     V1 = "V1"
     V2 = "V2"

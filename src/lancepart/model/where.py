@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from lancepart.errors import InvalidInputError
 from lancepart.model.arrow_filter import translated
-from lancepart.model.parameters import Parameters, with_values
+from lancepart.model.parameters import Parameters, with_filter_values, with_values
 from lancepart.model.polars_filter import from_polars
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def as_sql(where: Where, schema: pa.Schema, params: Parameters | None = None) ->
     if isinstance(where, str):
         return with_values(where, params)
     if where is None:
-        return None
+        return with_filter_values(where, params)
     if params is not None:
         raise InvalidInputError("params are for filters in SQL, and this one is an expression: put the values into it")
     if isinstance(where, pc.Expression):

@@ -1,4 +1,4 @@
-"""From a filter tree to what it asks of each column: a formula over domains, then its alternatives."""
+"""From a filter tree to domains of each column: a formula over domains, then its alternatives."""
 
 from __future__ import annotations
 

@@ -23,13 +23,13 @@ _Key = tuple[str, pa.DataType, Domain]
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """What the domains of a source column become under the fields over it; a filter asks for each of them often."""
+    """The images of a source column's domains under its partition fields, memoized for one filter."""
 
     _known: dict[_Key, Domain | None] = field(default_factory=dict)
 
     @classmethod
     def of_filter(cls, condition: Formula, fields: Iterable[PartitionField], columns: Mapping[int, pa.Field]) -> Images:
-        """Compute at once what a filter of many alternatives will ask for: one by one, calls would take most time."""
+        """Compute the images for a filter of many alternatives in one batch, which is faster than single calls."""
         made, found = cls(), {name: list(dict.fromkeys(domains)) for name, domains in _domains(condition).items()}
         for each in fields:
             column = columns.get(each.source_ids[0]) if len(each.source_ids) == 1 else None

@@ -31,7 +31,7 @@ class JoinKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class KeyFunction:
     """A function of some join keys, by position: equal keys have equal values of it, on whichever side they are."""
 
     keys: tuple[int, ...]
@@ -51,59 +51,65 @@ class Share:
         return self.transform.spelled(own)
 
 
-def offers(spec: PartitionSpec, positions: Mapping[int, int], keys: Sequence[JoinKey]) -> frozenset[Share]:
-    """What a spec's leaves can tell of the join keys; ``positions`` are those of the key columns' field ids."""
+def offers(spec: PartitionSpec, positions: Mapping[int, int], keys: Sequence[JoinKey]) -> frozenset[KeyFunction]:
+    """The values of join keys that a spec's leaves determine; ``positions`` are those of the key columns' field ids."""
     found = (offer(field, positions) for field in spec.fields)
-    return frozenset(share for share in found if share is not None and _agrees(share, keys))
+    return frozenset(function for function in found if function is not None and _agrees(function, keys))
 
 
-def offer(field: PartitionField, positions: Mapping[int, int]) -> Share | None:
+def offer(field: PartitionField, positions: Mapping[int, int]) -> KeyFunction | None:
     """A partition field as a function of join keys, if it is known, and over nothing else."""
     unknown = field.transform is not None and not field.transform.is_known
     if field.opaque or field.any_zone or unknown or not set(field.source_ids) <= positions.keys():
         return None
     positions_of_keys = tuple(positions[source] for source in field.source_ids)
     given = None if field.expression is None else field.result_type
-    return Share(keys=positions_of_keys, transform=field.transform, expression=field.expression, result_type=given)
+    return KeyFunction(
+        keys=positions_of_keys, transform=field.transform, expression=field.expression, result_type=given
+    )
 
 
-def _agrees(share: Share, keys: Sequence[JoinKey]) -> bool:
+def _agrees(function: KeyFunction, keys: Sequence[JoinKey]) -> bool:
     """Whether equal keys give equal values though the two columns' types differ."""
-    own = [keys[place] for place in share.keys]
-    if share.transform is None:
+    own = [keys[place] for place in function.keys]
+    if function.transform is None:
         return all(key.is_uniform for key in own)
-    return all(share.transform.agrees(key.left_type, key.right_type) for key in own)
+    return all(function.transform.agrees(key.left_type, key.right_type) for key in own)
 
 
-def meet(offered: Iterable[frozenset[Share]], keys: Sequence[JoinKey]) -> tuple[Share, ...]:
+def meet(offered: Iterable[frozenset[KeyFunction]], keys: Sequence[JoinKey]) -> tuple[KeyFunction, ...]:
     """The finest functions of the keys that follow from every one of several sets."""
     sets = iter(offered)
     common = next(sets)
     for other in sets:
         pairs = {_coarser(mine, theirs, keys) for mine in common for theirs in other}
         common = frozenset(
-            share
-            for share in pairs | _implied(common, other, keys) | _implied(other, common, keys)
-            if share is not None
+            function
+            for function in pairs | _implied(common, other, keys) | _implied(other, common, keys)
+            if function is not None
         )
-    exact = {share.keys[0] for share in common if isinstance(share.transform, Identity)}
-    kept = [share for share in common if isinstance(share.transform, Identity) or not set(share.keys) <= exact]
-    return tuple(sorted(kept, key=lambda share: (share.keys, repr(share))))
+    exact = {function.keys[0] for function in common if isinstance(function.transform, Identity)}
+    kept = [
+        function for function in common if isinstance(function.transform, Identity) or not set(function.keys) <= exact
+    ]
+    return tuple(sorted(kept, key=lambda function: (function.keys, repr(function))))
 
 
-def _implied(known: frozenset[Share], wanted: frozenset[Share], keys: Sequence[JoinKey]) -> set[Share | None]:
+def _implied(
+    known: frozenset[KeyFunction], wanted: frozenset[KeyFunction], keys: Sequence[JoinKey]
+) -> set[KeyFunction | None]:
     """Functions on one side whose arguments the other side knows exactly."""
-    exact = {share.keys[0] for share in known if isinstance(share.transform, Identity)}
-    return {share for share in wanted if set(share.keys) <= exact and _follows(share, keys)}
+    exact = {function.keys[0] for function in known if isinstance(function.transform, Identity)}
+    return {function for function in wanted if set(function.keys) <= exact and _follows(function, keys)}
 
 
-def _follows(share: Share, keys: Sequence[JoinKey]) -> bool:
+def _follows(function: KeyFunction, keys: Sequence[JoinKey]) -> bool:
     """Whether a function can be computed from partition values, which do not keep the sign of a float's zero."""
-    floats = any(pa.types.is_floating(logical_type(keys[place].left_type)) for place in share.keys)
-    return share.expression is None or not floats
+    floats = any(pa.types.is_floating(logical_type(keys[place].left_type)) for place in function.keys)
+    return function.expression is None or not floats
 
 
-def _coarser(mine: Share, theirs: Share, keys: Sequence[JoinKey]) -> Share | None:
+def _coarser(mine: KeyFunction, theirs: KeyFunction, keys: Sequence[JoinKey]) -> KeyFunction | None:
     """The finest function that follows from each of two over the same keys."""
     if mine.keys != theirs.keys:
         return None
@@ -115,29 +121,33 @@ def _coarser(mine: Share, theirs: Share, keys: Sequence[JoinKey]) -> Share | Non
     return None if common is None else replace(mine, transform=common)
 
 
-def share_values(
-    share: Share, spec: PartitionSpec, positions: Mapping[int, int], types: Sequence[pa.DataType], rows: pa.Table
+def key_function_values(
+    function: KeyFunction,
+    spec: PartitionSpec,
+    positions: Mapping[int, int],
+    types: Sequence[pa.DataType],
+    rows: pa.Table,
 ) -> pa.Array:
-    """A share's value for each of a spec's leaves; ``types`` are the key columns' own on this side."""
+    """Its value for each of a spec's leaves; ``types`` are the key columns' own on this side."""
     fields = [(field, own) for field in spec.fields if (own := offer(field, positions)) is not None]
     for field, own in fields:
-        if own == share:
+        if own == function:
             return column_of(rows, field)
     for field, own in fields:
-        if own.keys == share.keys and own.transform is not None and share.transform is not None:
-            reduced = own.transform.reduced(column_of(rows, field), share.transform)
+        if own.keys == function.keys and own.transform is not None and function.transform is not None:
+            reduced = own.transform.reduced(column_of(rows, field), function.transform)
             if reduced is not None:
                 return reduced
     exact = {own.keys[0]: field for field, own in fields if isinstance(own.transform, Identity)}
-    arrays = [column_of(rows, exact[place]).cast(logical_type(types[place])) for place in share.keys]
-    return canonical(decoded(_applied(share, arrays)))
+    arrays = [column_of(rows, exact[place]).cast(logical_type(types[place])) for place in function.keys]
+    return canonical(decoded(_applied(function, arrays)))
 
 
-def _applied(share: Share, arrays: Sequence[pa.Array]) -> pa.Array:
-    if share.transform is not None:
-        return share.transform.apply(arrays)
+def _applied(function: KeyFunction, arrays: Sequence[pa.Array]) -> pa.Array:
+    if function.transform is not None:
+        return function.transform.apply(arrays)
     sources = tuple(range(len(arrays)))
     field = PartitionField(
-        field_id="share", source_ids=sources, expression=share.expression, result_type=share.result_type
+        field_id="share", source_ids=sources, expression=function.expression, result_type=function.result_type
     )
     return field.apply(arrays)

@@ -17,7 +17,7 @@ from lancepart.model.predicate import Predicate
 from lancepart.model.schema import field_id
 from lancepart.model.spec import PartitionSpec
 from lancepart.plan import planner
-from lancepart.plan.join_compatibility import JoinKey, Share, meet, offer, offers, share_values
+from lancepart.plan.join_compatibility import JoinKey, KeyFunction, key_function_values, meet, offer, offers
 from lancepart.storage.snapshot import Snapshot
 
 INNER, LEFT, RIGHT, FULL, SEMI, ANTI = "inner", "left", "right", "full", "semi", "anti"
@@ -42,8 +42,8 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """One table of a join at one snapshot, with what the join's filter asks of it."""
+class JoinSide:
+    """One table of a join at one snapshot, with the part of the join's filter that is pushed down to it."""
 
     name: str
     snapshot: Snapshot
@@ -80,7 +80,7 @@ class JoinPlan:
     keys: tuple[JoinKey, ...]
     how: str
     versions: tuple[int, int]
-    shares: tuple[Share, ...]
+    key_functions: tuple[KeyFunction, ...]
     groups: tuple[Group, ...]
     skipped: int = 0
     totals: tuple[int, int] = field(default=(0, 0))
@@ -102,7 +102,7 @@ class JoinPlan:
             return "\n".join([*lines, self._way(), self.disagreement])
         lines += [
             f"{len(self.groups)} groups, joined one by one without a shuffle, {self.skipped} skipped; grouped by:",
-            *(f"  {share.describe(left)} = {share.describe(right)}" for share in self.shares),
+            *(f"  {function.describe(left)} = {function.describe(right)}" for function in self.key_functions),
             "",
         ]
         for group in self.groups[:_MOST_SHOWN]:
@@ -131,28 +131,28 @@ def _listed(leaves: Sequence[Leaf]) -> str:
     return f"[{', '.join(shown)}{more}]"
 
 
-def plan(left: Side, right: Side, keys: Sequence[JoinKey], how: str) -> JoinPlan:
-    """Group the leaves of both sides by all that every one of them tells of the join keys."""
+def plan(left: JoinSide, right: JoinSide, keys: Sequence[JoinKey], how: str) -> JoinPlan:
+    """Group the leaves of both sides by the join key values that all of them determine."""
     found = left.found(), right.found()
     try:
-        shares = _shares(left, right, found, keys)
+        key_functions = _key_functions(left, right, found, keys)
     except UnsupportedOperationError as error:
         return _whole(left, right, found, keys, how, str(error))
     gathered: dict[tuple[str, ...], tuple[tuple[str | None, ...], tuple[list[Leaf], list[Leaf]]]] = {}
     for place, (side, pairs) in enumerate(zip((left, right), found, strict=True)):
-        for key, texts, leaf in _keyed(side, pairs, shares):
+        for key, texts, leaf in _keyed(side, pairs, key_functions):
             gathered.setdefault(key, (texts, ([], [])))[1][place].append(leaf)
     groups = [
         part
         for _, (texts, (mine, theirs)) in sorted(gathered.items())
-        for part in _apart(Group(values=texts, left=tuple(mine), right=tuple(theirs)), shares)
+        for part in _apart(Group(values=texts, left=tuple(mine), right=tuple(theirs)), key_functions)
     ]
     kept = tuple(group for group in groups if _is_read(group, how))
     return JoinPlan(
         keys=tuple(keys),
         how=how,
         versions=(left.snapshot.version, right.snapshot.version),
-        shares=shares,
+        key_functions=key_functions,
         groups=kept,
         skipped=len(groups) - len(kept),
         totals=(_total(left), _total(right)),
@@ -160,7 +160,7 @@ def plan(left: Side, right: Side, keys: Sequence[JoinKey], how: str) -> JoinPlan
 
 
 def _whole(
-    left: Side, right: Side, found: Iterable[list[SpecLeaves]], keys: Sequence[JoinKey], how: str, reason: str
+    left: JoinSide, right: JoinSide, found: Iterable[list[SpecLeaves]], keys: Sequence[JoinKey], how: str, reason: str
 ) -> JoinPlan:
     """All leaves of both sides as one group, since any two of them may hold equal keys."""
     mine, theirs = (
@@ -172,23 +172,23 @@ def _whole(
         keys=tuple(keys),
         how=how,
         versions=(left.snapshot.version, right.snapshot.version),
-        shares=(),
+        key_functions=(),
         groups=(group,) if _is_read(group, how) else (),
         totals=(_total(left), _total(right)),
         disagreement=reason,
     )
 
 
-def _total(side: Side) -> int:
+def _total(side: JoinSide) -> int:
     return sum(planner.leaf_counts(side.snapshot, side.metadata).values())
 
 
 def _keyed(
-    side: Side, pairs: Sequence[SpecLeaves], shares: Sequence[Share]
+    side: JoinSide, pairs: Sequence[SpecLeaves], key_functions: Sequence[KeyFunction]
 ) -> Iterator[tuple[tuple[str, ...], tuple[str | None, ...], Leaf]]:
     """Each leaf of a side with the values by which it is grouped: exact ones, and as people read them."""
     for spec, rows in pairs:
-        columns = [share_values(share, spec, side.positions, side.types, rows) for share in shares]
+        columns = [key_function_values(function, spec, side.positions, side.types, rows) for function in key_functions]
         yield from zip(
             zip(*map(value_keys, columns), strict=True),
             zip(*map(value_texts, columns), strict=True),
@@ -197,9 +197,9 @@ def _keyed(
         )
 
 
-def _apart(group: Group, shares: Sequence[Share]) -> list[Group]:
+def _apart(group: Group, key_functions: Sequence[KeyFunction]) -> list[Group]:
     """A group whose keys are NULL as two: NULLs match nothing, and are only kept for outer joins."""
-    if all(share.can_match(value) for share, value in zip(shares, group.values, strict=True)):
+    if all(function.can_match(value) for function, value in zip(key_functions, group.values, strict=True)):
         return [group]
     halves = [
         Group(values=group.values, left=group.left, right=()),
@@ -220,38 +220,40 @@ def _is_read(group: Group, how: str) -> bool:
             return bool(group.left and group.right)
 
 
-def _shares(left: Side, right: Side, found: Iterable[list[SpecLeaves]], keys: Sequence[JoinKey]) -> tuple[Share, ...]:
-    """What all leaves tell of the keys; an error that says what would be needed if that is nothing."""
+def _key_functions(
+    left: JoinSide, right: JoinSide, found: Iterable[list[SpecLeaves]], keys: Sequence[JoinKey]
+) -> tuple[KeyFunction, ...]:
+    """The key values that all leaves determine; if there are none, an error that says what is needed."""
     specs = [
         [spec for spec, _ in pairs] or [side.metadata.spec] for side, pairs in zip((left, right), found, strict=True)
     ]
     offered = [
         offers(spec, side.positions, keys) for side, own in zip((left, right), specs, strict=True) for spec in own
     ]
-    shares = meet(offered, keys)
-    if not shares:
+    key_functions = meet(offered, keys)
+    if not key_functions:
         pairs = " AND ".join(f"{key.left} = {key.right}" for key in keys)
         partitionings = "; ".join(_described(side, own) for side, own in zip((left, right), specs, strict=True))
         raise UnsupportedOperationError(
             f"the tables can't be joined partition by partition on {pairs}: {partitionings}. {_needed(keys, offered)}"
         )
-    return shares
+    return key_functions
 
 
-def _described(side: Side, specs: Sequence[PartitionSpec]) -> str:
+def _described(side: JoinSide, specs: Sequence[PartitionSpec]) -> str:
     """How a side is partitioned, field by field, and which of that concerns the keys."""
     texts = []
     for spec in specs:
         own = [offer(each, side.positions) for each in spec.fields]
         shown = [
-            f"{each.field_id} (not over join keys alone)" if share is None else share.describe(side.columns)
-            for each, share in zip(spec.fields, own, strict=True)
+            f"{each.field_id} (not over join keys alone)" if function is None else function.describe(side.columns)
+            for each, function in zip(spec.fields, own, strict=True)
         ]
         texts.append(f"spec v{spec.id} by {', '.join(shown)}")
     return f"the {side.name} table is partitioned by {' and '.join(text for text in texts)}"
 
 
-def _needed(keys: Sequence[JoinKey], offered: Sequence[frozenset[Share]]) -> str:
+def _needed(keys: Sequence[JoinKey], offered: Sequence[frozenset[KeyFunction]]) -> str:
     if all(offered):
         return (
             "Needed is the same transform on both sides, bucket counts with a common divisor, "

@@ -34,8 +34,8 @@ Longs = npt.NDArray[np.int64]
 _MOST_TRIALS = 2_000_000
 
 
-class Leaves:
-    """The partition values of many leaves of one spec version, asked one constraint after the other."""
+class LeafValues:
+    """The partition values of many leaves of one spec version, tested one constraint after the other."""
 
     def __init__(
         self, fields: Sequence[PartitionField], columns: Mapping[int, pa.Field], values: pa.Table, images: Images
@@ -74,9 +74,9 @@ class Leaves:
             if domain is not None:
                 kept &= self._group(source, fields, domain)
         for field in self._fields if any(isinstance(key, Term) for key in constraint) else ():
-            asked = term_domain(field, constraint, self._columns, self._values[field.field_id].type)
-            if asked is not None:
-                kept &= self._masked(field, asked)
+            required = term_domain(field, constraint, self._columns, self._values[field.field_id].type)
+            if required is not None:
+                kept &= self._masked(field, required)
         for field in self._joint:
             if kept.any():
                 kept = self._jointly(field, constraint, kept)
@@ -109,7 +109,7 @@ class Leaves:
         return self.all() if found is None else self._masked(field, found)
 
     def _masked(self, field: PartitionField, domain: Domain) -> Bools:
-        """Which leaves have their partition value in a domain, each distinct value asked once."""
+        """Which leaves have their partition value in a domain, each distinct value tested once."""
         if field.field_id not in self._coded:
             coded = self._values[field.field_id].dictionary_encode(null_encoding="encode")
             self._coded[field.field_id] = (coded.dictionary, coded.indices.to_numpy(zero_copy_only=False))
@@ -118,7 +118,7 @@ class Leaves:
         return kept
 
     def _in_calendar(self, source: int, parts: Mapping[str, pa.Array], domain: Domain, *, any_zone: bool) -> Bools:
-        """Which leaves have the parts of some instant in a domain, each combination of parts asked once."""
+        """Which leaves have the parts of some instant in a domain, each combination of parts tested once."""
         if source not in self._dated:
             self._dated[source] = _dated(parts)
         distinct, missing, codes = self._dated[source]
@@ -140,7 +140,7 @@ class Leaves:
         return self.all() if tried is None else self._tried(family, dict(zip(sources, tried, strict=True)))
 
     def _tried(self, fields: Sequence[PartitionField], sources: Mapping[int, pa.Array]) -> Bools:
-        """The leaves whose values come out of some row of source values."""
+        """The leaves whose values some row of source values produces."""
         pairs = []
         for field in fields:
             if field.any_zone:
@@ -165,7 +165,7 @@ class Leaves:
         return everything
 
     def _source_spans(self, field: PartitionField, mask: pa.Array) -> list[Span] | None:
-        """The numbers that become the field's values in some leaves, if they are few and the field can tell."""
+        """The numbers that the field maps to the values of some leaves, if they are few and it can be inverted."""
         if field.transform is None or not field.transform.keeps_type:
             return None
         distinct = self._values[field.field_id].filter(mask).drop_null().unique().to_pylist()
@@ -193,7 +193,7 @@ class Leaves:
     def _each(
         self, field: PartitionField, sources: Sequence[pa.Array], at: npt.NDArray[np.int64], kept: Bools
     ) -> Bools:
-        """Of the leaves at some places those whose value is that of one of their trials."""
+        """Of the leaves at some positions those whose value is that of one of their trials."""
         trials = len(sources[0]) // max(len(at), 1)
         expected = self._values[field.field_id].take(pa.array(np.repeat(at, trials)))
         results = applied(field, sources)

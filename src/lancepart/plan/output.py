@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError
-from lancepart.model.parse import parse
+from lancepart.model.binding import renamed
 from lancepart.model.predicate import And, Predicate
 from lancepart.model.suggest import near
 from lancepart.plan.join_compatibility import JoinKey
@@ -98,7 +98,7 @@ def _refuse_twice(columns: Sequence[Column], suffix: str) -> None:
 
 
 def chosen(columns: Sequence[Column], names: Sequence[str] | None) -> tuple[Column, ...]:
-    """The columns of the result that are asked for, in that order."""
+    """The requested columns of the result, in that order."""
     if names is None:
         return tuple(columns)
     if isinstance(names, str) or not isinstance(names, Iterable):
@@ -116,7 +116,7 @@ def chosen(columns: Sequence[Column], names: Sequence[str] | None) -> tuple[Colu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """A join's filter taken apart: what each side is asked, and what is asked of the result."""
+    """A join's filter split into what is pushed down to each side and what filters the result."""
 
     left: Predicate | None = None
     right: Predicate | None = None
@@ -131,28 +131,28 @@ def split(
     left: pa.Schema,
     right: pa.Schema,
 ) -> Filters:
-    """Ask each side what only concerns it, where that can't change which rows of the other are without a match."""
+    """Push down what concerns one side only, unless that changes which rows of the other have no match."""
     if where is None:
         return Filters()
     parts = where.operands if isinstance(where, And) else (where,)
-    asked: dict[str, list[Predicate]] = {LEFT: [], RIGHT: [], "result": []}
+    pushed: dict[str, list[Predicate]] = {LEFT: [], RIGHT: [], "result": []}
     for part in parts:
-        pushed = False
+        is_pushed = False
         for side, schema in ((LEFT, left), (RIGHT, right)):
             names = _names(side, columns, keys, how)
             if part.columns() and _fits(part, names, columns, schema):
-                asked[side].append(parse(part.to_sql(names), schema))
-                pushed = True
-        if not pushed or how not in (INNER, SEMI, ANTI):
-            asked["result"].append(part)
-    return Filters(left=_all(asked[LEFT]), right=_all(asked[RIGHT]), result=_all(asked["result"]))
+                pushed[side].append(renamed(part, names))
+                is_pushed = True
+        if not is_pushed or how not in (INNER, SEMI, ANTI):
+            pushed["result"].append(part)
+    return Filters(left=_all(pushed[LEFT]), right=_all(pushed[RIGHT]), result=_all(pushed["result"]))
 
 
 def _names(side: str, columns: Sequence[Column], keys: Sequence[JoinKey], how: str) -> dict[str, str]:
-    """The result's columns that a filter may name and still be asked of one side, and what that side calls them.
+    """The result's columns whose filters can be pushed down to one side, and their names there.
 
-    A side that keeps its rows without a match may not lose rows by what is asked of the other; a key is asked of both,
-    since rows with another key would not have matched.
+    A side that keeps its rows without a match may not lose rows by a filter on the other; a filter on a
+    key is pushed down to both, since rows with another key would not have matched.
     """
     names = {}
     left = side == LEFT

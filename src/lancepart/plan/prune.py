@@ -13,7 +13,7 @@ from lancepart.model.predicate import Predicate
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.plan.formula import NEVER, Constraint, Every, Formula, Some, alternatives, formula
 from lancepart.plan.image_memo import Images
-from lancepart.plan.leaf_pruning import Bools, Leaves
+from lancepart.plan.leaf_pruning import Bools, LeafValues
 from lancepart.plan.pushdown import condition, conjunction, disjunction, quoted_column
 from lancepart.plan.transform_image import image, source_domains, term_domain
 
@@ -67,7 +67,7 @@ class Pruner:
 
     def keep(self, values: pa.Table) -> pa.Array:
         """Which leaves may hold a matching row, given their ``partition_field_<id>`` columns."""
-        leaves = Leaves(self.spec.fields, self.columns, values, self.images)
+        leaves = LeafValues(self.spec.fields, self.columns, values, self.images)
         if self.choices is None:
             return pa.array(_followed(self.condition, leaves))
         kept = leaves.none()
@@ -137,7 +137,7 @@ class Pruner:
         return "an alternative of the filter leaves it open"
 
 
-def _followed(condition: Formula, leaves: Leaves) -> Bools:
+def _followed(condition: Formula, leaves: LeafValues) -> Bools:
     """The leaves that a formula keeps, taken part by part."""
     if isinstance(condition, Some):
         return reduce(lambda kept, part: kept | _followed(part, leaves), condition.parts, leaves.none())

@@ -37,7 +37,7 @@ def image(field: PartitionField, domains: Sequence[Domain | None], value_type: p
 
 
 def is_computed(field: PartitionField) -> bool:
-    """Whether nothing but the values themselves tells what becomes of a domain."""
+    """Whether the image of a domain can only be computed value by value."""
     return field.transform is None or not field.transform.maps_ranges
 
 

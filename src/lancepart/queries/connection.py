@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -9,15 +10,16 @@ from datetime import datetime
 import lance_namespace
 import pyarrow as pa
 
-from lancepart.errors import TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
+from lancepart.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
 from lancepart.layout import same_definition
 from lancepart.layout.metadata import STRONG
 from lancepart.model.aliases import Value
+from lancepart.model.html_text import html_table
 from lancepart.model.parameters import Parameters, with_values, without_comments
 from lancepart.model.spec import PartitionField
 from lancepart.model.suggest import near
 from lancepart.queries.query import Name, Query
-from lancepart.queries.sources import LanceSource, Source, TableSource, source_of
+from lancepart.queries.sources import LanceSource, QuerySource, TableSource, source_of
 from lancepart.queries.warehouse import Warehouse
 from lancepart.storage import lance_tables
 from lancepart.table import PartitionedTable, create_table, open_table
@@ -29,8 +31,15 @@ def sql(query: str, *, params: Parameters | None = None, **tables: object) -> Qu
     >>> sql("SELECT sum(n) AS total FROM t WHERE n < $most", params={"most": 3}, t=pa.table({"n": [1, 2, 3]})).to_list()
     [{'total': 3}]
     """
-    sources: dict[Name, Source] = {(name,): source_of(name, data) for name, data in tables.items()}
-    return Query.of(without_comments(with_values(query, params)), sources)
+    sources: dict[Name, QuerySource] = {(name,): source_of(name, data) for name, data in tables.items()}
+    return Query.of(_written(query, params), sources)
+
+
+def _written(query: str, params: Parameters | None) -> str:
+    """The text of a query with the values of its parameters, without comments."""
+    if not isinstance(query, str):
+        raise InvalidInputError(f"the query is {query!r}: give SQL in a string")
+    return without_comments(with_values(query, params))
 
 
 def connect(warehouse: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> Connection:
@@ -52,15 +61,15 @@ class Connection:
 
     def sql(self, query: str, *, params: Parameters | None = None, **tables: object) -> Query:
         """A query over tables of the warehouse and over those given by name, which come first; lazy, like a scan."""
-        text = without_comments(with_values(query, params))
-        sources: dict[Name, Source] = {(name,): source_of(name, data) for name, data in tables.items()}
+        text = _written(query, params)
+        sources: dict[Name, QuerySource] = {(name,): source_of(name, data) for name, data in tables.items()}
         lowered = text.lower()
         for path in self._paths(()):
             if path not in sources and path[-1].lower() in lowered:
                 sources[path] = self._source(path)
         return Query.of(text, sources)
 
-    def _source(self, path: Name) -> Source:
+    def _source(self, path: Name) -> QuerySource:
         found = self._warehouse.find(path)
         if found.partitioned:
             return TableSource(self._opened(found.location, None).scan())
@@ -164,8 +173,10 @@ class Connection:
     def _find(self, path: Name) -> Value:
         try:
             return self._warehouse.find(path)
-        except TableNotFoundError as error:
-            raise TableNotFoundError(f"{error}{near('.'.join(path), self.list_tables())}") from None
+        except TableNotFoundError:
+            known, name = self.list_tables(), ".".join(path)
+            hint = near(name, known) or ("; list_tables() names those that do" if known else "; it has no tables yet")
+            raise TableNotFoundError(f"table {name!r} does not exist in the warehouse{hint}") from None
 
     def _paths(self, namespace: Name) -> Iterator[Name]:
         for name in self._warehouse.tables(namespace):
@@ -189,6 +200,9 @@ class Connection:
     def _plain(self, location: str, version: int | str | None) -> object:
         root, options = self._where(location)
         return lance_tables.opened(root, options, version)
+
+    def _repr_html_(self) -> str:
+        return f"<b>{html.escape(self.root)}</b>{html_table(['table'], [[name] for name in self.list_tables()])}"
 
     def __repr__(self) -> str:
         return f"Connection({self.root!r})"

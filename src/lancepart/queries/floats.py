@@ -62,7 +62,7 @@ def register_guarded(
     """Register a view of a table of the context, both names quoted, through which no filter on some columns passes."""
     shown = []
     for field in schema:
-        column = _quoted(field.name)
+        column = quoted(field.name)
         shown.append(f"{_unmoved(context, field.type)}({column}) AS {column}" if field.name in guarded else column)
     context.sql(f"CREATE VIEW {name} AS SELECT {', '.join(shown)} FROM {source}")
 
@@ -71,12 +71,13 @@ def _unmoved(context: SessionContext, kind: pa.DataType) -> str:
     """The quoted name of a volatile function that returns its argument."""
     name = f"unmoved {kind}"
     context.register_udf(udf(_same, [kind], kind, "volatile", name))
-    return _quoted(name)
+    return quoted(name)
 
 
 def _same(values: pa.Array) -> pa.Array:
     return values
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A name as DataFusion reads it, whatever characters it has."""
     return '"' + name.replace('"', '""') + '"'

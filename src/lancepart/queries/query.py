@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,28 +16,52 @@ from datafusion.plan import LogicalPlan
 from lancepart.errors import InvalidInputError, reraise_interrupt
 from lancepart.model.filtering import DEEP_FILTERS
 from lancepart.model.parse_tree import from_filters
-from lancepart.model.predicate import Predicate, any_of
+from lancepart.model.predicate import Predicate
+from lancepart.model.predicate_chains import any_of
 from lancepart.model.query_terms import bind_query
+from lancepart.queries import kept_columns
 from lancepart.queries.floats import guarded_columns, plan_text, register_guarded
-from lancepart.queries.sources import Source, TableSource
+from lancepart.queries.scan_filters import ScanFilter, scans_of
+from lancepart.queries.sources import QuerySource, TableSource
+from lancepart.queries.statements import in_place_of
 from lancepart.read.memory import default_memory
 from lancepart.read.result import Result
 
 Name = tuple[str, ...]
 
 _READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+BY_NAME = "lp.sql(query, events=table)"
+"""How tables are given to a query in Python; the command says how it takes them."""
 _SCAN = "TableScan: "
+_NO_VALUE = re.compile(r"Placeholder '\$(\w+)' was not provided")
+_PROJECTION = " projection=["
+
+Pruning = Mapping[Name, Predicate | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Planned:
+    """A planned query: its schema, its scans, what prunes each table that it reads, and its plan as text.
+
+    ``hidden`` are the tables that are also read inside an expression, which only the text shows, with their columns.
+    """
+
+    schema: pa.Schema
+    scans: tuple[ScanFilter, ...]
+    pruning: Pruning
+    hidden: Mapping[Name, tuple[str, ...]]
+    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Query(Result):
-    """A query's rows, computed when they are asked for, each table at the snapshot it had when the query was made."""
+    """A query's rows, computed when they are read, each table at the snapshot it had when the query was made."""
 
     text: str
-    sources: Mapping[Name, Source]
+    sources: Mapping[Name, QuerySource]
 
     @classmethod
-    def of(cls, text: str, sources: Mapping[Name, Source]) -> Query:
+    def of(cls, text: str, sources: Mapping[Name, QuerySource]) -> Query:
         """Check a query by planning it; nothing is read yet."""
         if not isinstance(text, str) or not text.strip():
             raise InvalidInputError(f"the query is {text!r}: give SQL in a string")
@@ -53,11 +78,11 @@ class Query(Result):
     @cached_property
     def schema(self) -> pa.Schema:
         """The schema of the rows."""
-        return self._planned[0]
+        return self._planned.schema
 
     @cached_property
-    def _planned(self) -> tuple[pa.Schema, Mapping[Name, Predicate | None], str]:
-        """The schema, of each table that is read what all its scans are filtered by, and the plan as text."""
+    def _planned(self) -> _Planned:
+        """The query as DataFusion plans it over tables without rows."""
         context = self._context()
         for name, source in self.sources.items():
             _register_empty(context, name, source)
@@ -66,11 +91,24 @@ class Query(Result):
             plan = frame.optimized_logical_plan()
         except Exception as error:
             raise self._invalid(error) from None
-        return frame.schema(), _filters(plan, self.sources), plan_text(plan)
+        scans = tuple(scans_of(plan, {".".join(name): source.schema for name, source in self.sources.items()}))
+        pruning, hidden = _pruning(plan, scans, self.sources)
+        return _Planned(schema=frame.schema(), scans=scans, pruning=pruning, hidden=hidden, text=plan_text(plan))
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch, as DataFusion gives them."""
-        context, _ = self._ready()
+        begun = False
+        try:
+            for batch in self._executed(in_memory=True):
+                begun = True
+                yield batch
+        except Exception as error:
+            if begun or not kept_columns.was_missed(error):
+                raise
+            yield from self._executed(in_memory=False)
+
+    def _executed(self, *, in_memory: bool) -> Iterator[pa.RecordBatch]:
+        context, _ = self._ready(in_memory=in_memory)
         try:
             for batch in self._frame(context).execute_stream():
                 rows = batch.to_pyarrow()
@@ -82,33 +120,54 @@ class Query(Result):
 
     def explain(self) -> str:
         """How each table is read, and DataFusion's plan."""
-        context, ways = self._ready()
-        lines = [f"{'.'.join(name)}: {self._told(name, way)}" for name, way in ways.items()]
+        context, ways = self._ready(reading=False)
+        lines = [f"{'.'.join(name)}: {self._explained(name, way)}" for name, way in ways.items()]
         return "\n".join([*lines, "", self._frame(context).execution_plan().display_indent()])
 
-    def _told(self, name: Name, way: str) -> str:
+    def _explained(self, name: Name, way: str) -> str:
         source = self.sources[name]
         if not isinstance(source, TableSource):
             return way
         return way.replace(" partitions", f" of {source.partitions} partitions", 1)
 
-    def _ready(self) -> tuple[SessionContext, dict[Name, str]]:
+    def _ready(self, *, in_memory: bool = True, reading: bool = True) -> tuple[SessionContext, dict[Name, str]]:
         """A context in which the tables that the query reads have their rows.
 
-        The others are there without rows: the text still names a table whose filter can't hold for any row.
+        The others are there without rows: the text still names a table whose filter can't hold for any row. With
+        ``in_memory``, columns that earlier queries read too are kept there; without ``reading``, none is added.
         """
-        context, (_, filters, plan) = self._context(), self._planned
+        context, pruning = self._context(), self._planned.pruning
         ways = {}
         for name, source in self.sources.items():
-            if name not in filters:
+            if name not in pruning:
                 _register_empty(context, name, source)
                 continue
-            guarded = guarded_columns(plan, source.schema) if source.takes_filters else ()
+            kept = self._kept(name, source, reading=reading) if in_memory else None
+            if kept is not None:
+                rows, ways[name] = kept
+                kept_columns.register(context, _quoted(name), rows, source.schema)
+                continue
+            guarded = self._guarded(name, source) if source.takes_filters else ()
             own = (*name[:-1], f"{name[-1]} unguarded") if guarded else name
-            ways[name] = source.register(context, _quoted(own), filters[name])
+            ways[name] = source.register(context, _quoted(own), pruning[name])
             if guarded:
                 register_guarded(context, _quoted(name), _quoted(own), source.schema, guarded)
         return context, ways
+
+    def _kept(self, name: Name, source: QuerySource, *, reading: bool) -> tuple[pa.Table, str] | None:
+        """The columns of a table that the query reads, if they are kept in memory."""
+        scans = [scan for scan in self._planned.scans if scan.table == ".".join(name)]
+        columns = [column for scan in scans for column in (*scan.projected, *scan.columns)]
+        columns += self._planned.hidden.get(name, ())
+        return source.in_memory(self._planned.pruning[name], columns, reading=reading)
+
+    def _guarded(self, name: Name, source: QuerySource) -> tuple[str, ...]:
+        """The columns whose filters DataFusion evaluates itself: those on floats, and those that keep many rows."""
+        floats = guarded_columns(self._planned.text, source.schema)
+        scans = [scan for scan in self._planned.scans if scan.table == ".".join(name) and scan.filters]
+        if not scans or not source.keeps_many(self._planned.pruning[name], scans):
+            return floats
+        return tuple(dict.fromkeys([*floats, *(column for scan in scans for column in scan.columns)]))
 
     def _context(self) -> SessionContext:
         settings = {**DEEP_FILTERS, "datafusion.sql_parser.dialect": "PostgreSQL"}
@@ -132,9 +191,15 @@ class Query(Result):
         reraise_interrupt(error)
         if isinstance(error, InvalidInputError):
             return error
+        if (instead := in_place_of(self.text)) is not None:
+            return InvalidInputError(instead)
         first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        known = ", ".join(".".join(name) for name in self.sources) or "none"
-        hint = f"; the tables are {known}" if "not found" in first and "table" in first.lower() else ""
+        hint = ""
+        if "not found" in first and "table" in first.lower():
+            known = ", ".join(".".join(name) for name in self.sources)
+            hint = f"; the tables are {known}" if known else f"; give the tables by name: {BY_NAME}"
+        elif missing := _NO_VALUE.search(first):
+            hint = f" Give it in params, as params={{{missing[1]!r}: …}}"
         return InvalidInputError(f"the query fails: {first.removeprefix('DataFusion error: ')}{hint}")
 
     def __repr__(self) -> str:
@@ -148,48 +213,38 @@ def _quoted(name: Name) -> str:
     return ".".join('"' + part.replace('"', '""') + '"' for part in name)
 
 
-def _register_empty(context: SessionContext, name: Name, source: Source) -> None:
+def _register_empty(context: SessionContext, name: Name, source: QuerySource) -> None:
     context.register_record_batches(_quoted(name), [[pa.RecordBatch.from_pylist([], schema=source.schema)]])
 
 
-def _filters(plan: LogicalPlan, sources: Mapping[Name, Source]) -> dict[Name, Predicate | None]:
+def _pruning(
+    plan: LogicalPlan, scans: Sequence[ScanFilter], sources: Mapping[Name, QuerySource]
+) -> tuple[Pruning, Mapping[Name, tuple[str, ...]]]:
     """What prunes each table that is read: any of its scans' filters, nothing if one scan has none.
 
-    A scan inside an expression's subquery is only seen in the plan's text; its table is then read whole.
+    A scan inside an expression's subquery is only seen in the plan's text; its table is then read whole. These tables
+    are the second value, with the columns that the text names.
     """
-    found: dict[Name, list[Predicate | None]] = {}
-    for scanned, filters in _scans(plan, ()):
-        name = _known(scanned, sources)
-        found.setdefault(name, []).append(from_filters(filters, sources[name].schema))
-    lines = [line.strip() for line in plan.display_indent().splitlines()]
-    shown = [line[len(_SCAN) :] for line in lines if line.startswith(_SCAN)]
+    every = [line.strip() for line in plan.display_indent().splitlines()]
+    shown = [line[len(_SCAN) :] for line in every if line.startswith(_SCAN)]
     pruned: dict[Name, Predicate | None] = {}
-    for name in sources:
+    hidden: dict[Name, tuple[str, ...]] = {}
+    for name, source in sources.items():
         dotted = ".".join(name)
-        times = sum(1 for text in shown if text == dotted or text.startswith(f"{dotted} "))
-        own = found.get(name, [])
+        lines = [text for text in shown if text == dotted or text.startswith(f"{dotted} ")]
+        times = len(lines)
+        own = [from_filters(scan.filters, source.schema) for scan in scans if scan.table == dotted]
         whole = times != len(own) or any(each is None for each in own)
         if times or own:
             pruned[name] = None if whole else any_of([each for each in own if each is not None])
-    return pruned
+            if times != len(own):
+                hidden[name] = _named(lines, source.schema)
+    return pruned, hidden
 
 
-def _known(name: str, sources: Mapping[Name, Source]) -> Name:
-    return next(each for each in sources if ".".join(each) == name)
-
-
-def _scans(plan: LogicalPlan, above: Sequence[object]) -> Iterator[tuple[str, list[object]]]:
-    """Each scan of a plan with the filters that stand right above it."""
-    variant = plan.to_variant()
-    kind = type(variant).__name__
-    if kind == "TableScan":
-        yield _full_name(variant), [*above, *variant.filters()]
-        return
-    passed = [*above, variant.predicate()] if kind == "Filter" else []
-    for inner in plan.inputs():
-        yield from _scans(inner, passed)
-
-
-def _full_name(scan: object) -> str:
-    catalog, schema, name = scan.fqn()  # type: ignore[attr-defined]
-    return ".".join(part for part in (catalog, schema, name) if part is not None)
+def _named(scans: Sequence[str], schema: pa.Schema) -> tuple[str, ...]:
+    """The columns that scans name in the text of a plan; all if one of them names none."""
+    if not all(_PROJECTION in text for text in scans):
+        return tuple(schema.names)
+    words = {word for text in scans for word in re.findall(r"\w+", text)}
+    return tuple(name for name in schema.names if words.intersection(re.findall(r"\w+", name)))

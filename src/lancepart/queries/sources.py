@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -17,15 +18,24 @@ from lancepart.layout.layouts import capabilities
 from lancepart.layout.leaves import Leaf
 from lancepart.model.predicate import Predicate
 from lancepart.plan import planner
+from lancepart.queries import kept_columns
+from lancepart.queries.scan_filters import ScanFilter
 from lancepart.read import union
 from lancepart.read.dataset import PartitionedDataset
 from lancepart.read.result import Result
 from lancepart.read.scan import Scan
 from lancepart.storage import lance_tables
+from lancepart.storage.cache import cache
 from lancepart.table import PartitionedTable, exists, open_table
 
+_SMALL = 4 << 20
+"""The bytes on disk up to which the leaves that a query reads are kept in memory."""
+_SAMPLED = 100_000
+"""The rows from which on it pays to find out how many of them a filter keeps."""
+_BATCH = 8_192
 
-class Source(ABC):
+
+class QuerySource(ABC):
     """A table of a query; ``schema`` is what the query is planned with."""
 
     __slots__ = ()
@@ -41,9 +51,22 @@ class Source(ABC):
     def register(self, context: SessionContext, name: str, predicate: Predicate | None) -> str:
         """Give the context the rows that may match, under a name; say how they are read."""
 
+    def keeps_many(self, predicate: Predicate | None, scans: Sequence[ScanFilter]) -> bool:
+        """Whether the filters of its scans keep so many rows that DataFusion had better evaluate them."""
+        return False
+
+    def in_memory(
+        self, predicate: Predicate | None, columns: Sequence[str], *, reading: bool
+    ) -> tuple[pa.Table, str] | None:
+        """Columns of the rows that may match, if they are kept in memory, and how that is called.
+
+        Without ``reading``, nothing is read that is not there already.
+        """
+        return None
+
 
 @dataclass(frozen=True, slots=True)
-class TableSource(Source):
+class TableSource(QuerySource):
     """A partitioned table at one snapshot: partitions are pruned first, and what is left is read as one."""
 
     scan: Scan
@@ -55,10 +78,7 @@ class TableSource(Source):
 
     def register(self, context: SessionContext, name: str, predicate: Predicate | None) -> str:
         """Register the partitions that can hold a matching row."""
-        planned = planner.plan(self.scan.snapshot, self.scan.metadata, predicate)
-        if self.scan.predicate is not None:
-            kept = {leaf.object_id for leaf in self.scan.plan().leaves}
-            planned = replace(planned, leaves=tuple(leaf for leaf in planned.leaves if leaf.object_id in kept))
+        planned = self._pruned(predicate)
         what = f"{len(planned.leaves)} partitions"
         if not planned.leaves:
             context.register_record_batches(name, [[pa.RecordBatch.from_pylist([], schema=self.schema)]])
@@ -67,25 +87,101 @@ class TableSource(Source):
         if self.is_native:
             made = self._union(planned.leaves)
             if made is not None:
-                context.register_table(name, lance_tables.table_provider(made))
-                return f"{what}, read natively"
+                return f"{what}, {self._register_union(context, name, planned.leaves, made)}"
         context.register_dataset(name, PartitionedDataset(narrowed))
         return f"{what}, read as Arrow"
+
+    def _pruned(self, predicate: Predicate | None) -> planner.Plan:
+        """The leaves of the scan that can hold a matching row."""
+        if self.scan.planned is not None:
+            return planner.narrowed(self.scan.planned, self.scan.snapshot, self.scan.metadata, predicate)
+        planned = planner.plan(self.scan.snapshot, self.scan.metadata, predicate)
+        if self.scan.predicate is None:
+            return planned
+        kept = {leaf.object_id for leaf in self.scan.plan().leaves}
+        return replace(planned, leaves=tuple(leaf for leaf in planned.leaves if leaf.object_id in kept))
+
+    def _key(self, leaves: Sequence[Leaf]) -> Hashable:
+        """What rows of leaves depend on: whose they are, their versions, and the columns by their ids."""
+        root, metadata = self.scan.root, self.scan.metadata
+        return (*root.identity, metadata.salt, metadata.schema.serialize().to_pybytes(), _versions(leaves))
+
+    def _register_union(self, context: SessionContext, name: str, leaves: tuple[Leaf, ...], union: object) -> str:
+        """Register leaves that are read as one, from memory if they are small: planning a scan costs more than they."""
+        known = [leaf.stats.bytes for leaf in leaves if leaf.stats is not None and leaf.read_version is not None]
+        if len(known) < len(leaves) or sum(known) > _SMALL:
+            context.register_table(name, lance_tables.table_provider(union))
+            return "read natively"
+        rows = cache.get(
+            ("small table", self._key(leaves)),
+            lambda: lance_tables.read_whole(union).cast(self.schema),
+            lambda made: made.nbytes,
+        )
+        context.register_record_batches(name, _partitions(rows))
+        return "kept in memory"
+
+    def in_memory(
+        self, predicate: Predicate | None, columns: Sequence[str], *, reading: bool
+    ) -> tuple[pa.Table, str] | None:
+        """Columns of the leaves that can hold a matching row, kept in memory from the second query on."""
+        leaves = self._pruned(predicate).leaves
+        known = [leaf.stats.bytes for leaf in leaves if leaf.stats is not None and leaf.read_version is not None]
+        if not self.is_native or len(known) < len(leaves) or sum(known) <= _SMALL:
+            return None
+        wanted = [name for name in self.schema.names if name in set(columns)] or self._narrowest()
+        if not wanted or not kept_columns.would_fit(leaves, self.schema, wanted):
+            return None
+        key = self._key(leaves)
+        if reading:
+            wished = kept_columns.read_before(self.scan.snapshot, key, wanted)
+        else:
+            wished = kept_columns.are_kept(key, wanted)
+        if not wished or (made := self._union(leaves)) is None:
+            return None
+        rows = kept_columns.kept(key, made, self.schema, wanted)
+        return rows, f"{len(leaves)} partitions, columns kept in memory"
+
+    def _narrowest(self) -> list[str]:
+        """A column to count rows by."""
+        fixed = [field for field in self.schema if pa.types.is_primitive(field.type)]
+        return [min(fixed, key=lambda field: field.type.bit_width).name] if fixed else []
+
+    def keeps_many(self, predicate: Predicate | None, scans: Sequence[ScanFilter]) -> bool:
+        """Whether most of a table's scans keep many rows, by a sample of them; never if the table is small."""
+        leaves = self._pruned(predicate).leaves
+        if not self.is_native or any(leaf.stats is None or leaf.read_version is None for leaf in leaves):
+            return False
+        if sum(leaf.stats.rows for leaf in leaves if leaf.stats is not None) < _SAMPLED:
+            return False
+        made = self._union(leaves)
+        if made is None or any(scan.wide for scan in scans):
+            return False
+        found = [self._keeps_many(self._key(leaves), made, scan) for scan in scans]
+        return 2 * sum(found) > len(found)
+
+    def _keeps_many(self, key: Hashable, union: object, scan: ScanFilter) -> bool:
+        def sample() -> pa.Table:
+            read = lance_tables.sample(union, list(scan.columns))
+            return read.cast(pa.schema([self.schema.field(name) for name in read.column_names]))
+
+        rows = cache.get(("sample", key, scan.columns), sample, lambda made: made.nbytes)
+        return self.scan.snapshot.derived(("keeps many", key, scan.text), lambda: scan.keeps_many(rows))
 
     def _union(self, leaves: tuple[Leaf, ...]) -> object | None:
         """Leaves as one Lance dataset, kept as long as the snapshot is; None if they can't be one."""
 
         def make() -> object | None:
+            scan = self.scan
+            rows = union.UnionRows(root=scan.root, metadata=scan.metadata, leaves=leaves, snapshot=scan.snapshot)
             try:
-                made = union.of_leaves(self.scan.root, self.scan.metadata, leaves).dataset
+                made = union.of_leaves(rows).dataset
             except UnsupportedOperationError:
                 return None
             return made if made.schema.names == self.schema.names else None
 
         if any(leaf.read_version is None for leaf in leaves):
             return make()
-        key = ("queried", tuple((leaf.location, leaf.read_version) for leaf in leaves))
-        return self.scan.snapshot.derived(key, make)
+        return self.scan.snapshot.derived(("queried", _versions(leaves)), make)
 
     @property
     def partitions(self) -> int:
@@ -98,14 +194,12 @@ class TableSource(Source):
         fields = [*self.scan.metadata.schema]
         odd = any(isinstance(field.type, pa.BaseExtensionType) or is_blob(field.type) for field in fields)
         marked = any(b"lance-encoding:blob" in (field.metadata or {}) for field in fields)
-        whole = (
-            capabilities(self.scan.metadata).version_rows and self.scan.predicate is None and self.scan.columns is None
-        )
-        return whole and not odd and not marked
+        whole = self.scan.predicate is None and self.scan.columns is None and self.scan.planned is None
+        return whole and capabilities(self.scan.metadata).version_rows and not odd and not marked
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetSource(Source):
+class DatasetSource(QuerySource):
     """A dataset of pyarrow."""
 
     dataset: ds.Dataset
@@ -122,7 +216,7 @@ class DatasetSource(Source):
 
 
 @dataclass(frozen=True, slots=True)
-class LanceSource(Source):
+class LanceSource(QuerySource):
     """A plain Lance table."""
 
     dataset: object
@@ -139,7 +233,7 @@ class LanceSource(Source):
 
 
 @dataclass(frozen=True, slots=True)
-class ArrowSource(Source):
+class ArrowSource(QuerySource):
     """Rows in memory."""
 
     takes_filters: ClassVar[bool] = False
@@ -157,7 +251,7 @@ class ArrowSource(Source):
         return f"{self.rows.num_rows} rows in memory"
 
 
-def source_of(name: str, data: object) -> Source:
+def source_of(name: str, data: object) -> QuerySource:
     """What a caller names in a query, as a source; a path is that of a partitioned or a plain Lance table."""
     if isinstance(data, str | os.PathLike):
         return source_of(name, open_table(data) if exists(data) else lance_tables.opened(os.fspath(data)))
@@ -185,6 +279,17 @@ def source_of(name: str, data: object) -> Source:
         f"{name} is a {type(data).__name__}: a query reads tables of lancepart, lance.dataset, pyarrow, pandas, Polars "
         "and DuckDB, and paths of tables"
     )
+
+
+def _versions(leaves: Sequence[Leaf]) -> tuple[tuple[str, int | None], ...]:
+    return tuple((leaf.location, leaf.read_version) for leaf in leaves)
+
+
+def _partitions(rows: pa.Table) -> list[list[pa.RecordBatch]]:
+    """Rows in as many partitions as there are cores, if there are enough of them."""
+    batches = rows.to_batches(max_chunksize=_BATCH) or [pa.RecordBatch.from_pylist([], schema=rows.schema)]
+    count = min(len(batches), os.cpu_count() or 1)
+    return [batches[index::count] for index in range(count)]
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

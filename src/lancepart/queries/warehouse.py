@@ -20,7 +20,7 @@ from lance_namespace import (
     RenameTableRequest,
 )
 
-from lancepart.catalog import directories, lifecycle, namespaces, partitioned, rename, tables
+from lancepart.catalog import directories, dropping, namespaces, partitioned, rename, tables
 from lancepart.catalog.context import Catalog, shown
 from lancepart.catalog.properties import as_properties, identity, own_root, refuse_own
 from lancepart.errors import (
@@ -39,7 +39,7 @@ from lancepart.model.aliases import JsonMapping
 from lancepart.model.ids import check_path, hashed_location, object_id
 from lancepart.storage import removal
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, Update, dump_metadata, now
+from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, RowUpdate, dump_metadata, now
 from lancepart.storage.snapshot import Snapshot
 
 _OPTION, _STORAGE = "option.", "storage."
@@ -57,6 +57,10 @@ class Entry:
     identity: str | None = None
 
 
+def _is_partitioned(entry: Entry | None) -> bool:
+    return entry is not None and entry.partitioned
+
+
 @dataclass(frozen=True, slots=True)
 class Warehouse:
     """What SQL does with namespaces and tables, each in one commit of the catalog."""
@@ -70,7 +74,7 @@ class Warehouse:
         return cls(Catalog.of({"root": root, **options}))
 
     def namespaces(self, path: Path) -> list[str]:
-        """The names directly beneath a namespace, without those that stand for tables."""
+        """The names directly beneath a namespace, without those of tables."""
         snapshot = self.catalog.snapshot()
         self._require(snapshot, path)
         return [name for name, root in _children(snapshot, path) if root is None]
@@ -108,12 +112,12 @@ class Warehouse:
             assert row is not None
             kept = {**(row.metadata or {}), **changes}
             metadata = dump_metadata({key: value for key, value in kept.items() if value is not None})
-            return Change(updates=(Update(object_id=identifier, values={"metadata": metadata}),)), None
+            return Change(updates=(RowUpdate(object_id=identifier, values={"metadata": metadata}),)), None
 
         self.catalog.manifest.transact(plan)
 
     def drop_namespace(self, path: Path, *, cascade: bool) -> None:
-        """Remove a namespace, with all that is in it if asked to; what its tables held goes after their rows."""
+        """Remove a namespace, with its content if ``cascade`` is set; files are removed after rows."""
         self._require(self.catalog.snapshot(), path)
         behavior = "Cascade" if cascade else "Restrict"
         namespaces.drop(self.catalog, DropNamespaceRequest(id=list(path), behavior=behavior))
@@ -125,9 +129,13 @@ class Warehouse:
         plain = tables.list_tables(self.catalog, ListTablesRequest(id=list(path))).tables
         return sorted({*plain, *(name for name, root in _children(snapshot, path) if root is not None)})
 
-    def find(self, path: Path) -> Entry:
-        """A table, or TableNotFound."""
-        found = self._find(self.catalog.snapshot(), check_path(path, what="table"))
+    def find(self, path: Path, snapshot: Snapshot | None = None) -> Entry:
+        """A table, or TableNotFound; in the newest snapshot of the catalog, unless the caller has it already.
+
+        A snapshot keeps what it said of a partitioned table. Plain ones are found by listing files, which may change.
+        """
+        names, among = tuple(check_path(path, what="table")), snapshot or self.catalog.snapshot()
+        found = among.derived(("entry", names), lambda: self._find(among, names), _is_partitioned)
         if found is None:
             raise TableNotFoundError(f"table {shown(path)} does not exist")
         return found
@@ -154,7 +162,7 @@ class Warehouse:
         return hashed_location(object_id(path)).removesuffix(".lance"), there
 
     def publish(self, path: Path, location: str, properties: Properties, *, replaced: str | None) -> None:
-        """Give a directory its row, in the place of the one that has the name if ``replaced`` is where that lives."""
+        """Insert the row of a directory; it replaces the row of that name if ``replaced`` is its location."""
         identifier = object_id(path)
         metadata = {**self._identified(location), **_allowed(properties)}
         fresh = namespace_row(identifier, metadata=metadata)
@@ -171,7 +179,7 @@ class Warehouse:
                 return Change(inserts=(fresh,), touches=touches), None
             if there is None or not there.partitioned or there.location != replaced:
                 raise ConcurrentModificationError(f"table {shown(path)} was replaced or dropped by another writer")
-            update = Update(object_id=identifier, values={"metadata": dump_metadata(metadata)})
+            update = RowUpdate(object_id=identifier, values={"metadata": dump_metadata(metadata)})
             return Change(updates=(update,), touches=touches), there.identity
 
         before = self.catalog.snapshot().row(identifier)
@@ -203,7 +211,7 @@ class Warehouse:
             if before is None or own_root(before.metadata) == location:
                 return Change(deletes=(object_id(path),)), None
             values = {"metadata": before.value("metadata")}
-            return Change(updates=(Update(object_id=before.object_id, values=values),)), None
+            return Change(updates=(RowUpdate(object_id=before.object_id, values=values),)), None
 
         self.catalog.manifest.transact(plan)
 
@@ -218,7 +226,7 @@ class Warehouse:
         if found is None:
             return False
         if not found.partitioned:
-            lifecycle.drop(self.catalog, DropTableRequest(id=list(path)))
+            dropping.drop(self.catalog, DropTableRequest(id=list(path)))
             return True
 
         def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, Entry | None]:
@@ -257,10 +265,10 @@ class Warehouse:
         self.catalog.manifest.transact(plan)
 
     def discard(self, location: str, identity: str | None = None) -> None:
-        """Remove a directory that no row names, or names any more, if a partitioned table of ours stands there.
+        """Remove a directory that no row names any more, if it holds a partitioned table of ours.
 
-        One that can't be looked up or removed stays: it is garbage, which a sweep of the warehouse finds, and must not
-        hide what was done or why it failed.
+        A directory that can't be read or removed is left to a sweep of the warehouse, and must not hide the outcome of
+        the statement.
         """
         with contextlib.suppress(LanceNamespaceError, OSError):
             if not self.names(location):
@@ -279,7 +287,7 @@ class Warehouse:
 
 
 def _children(snapshot: Snapshot, path: Path) -> list[tuple[str, str | None]]:
-    """The namespaces directly beneath one, each with the directory of the table that it stands for."""
+    """The namespaces directly beneath one, each with the directory of its table."""
     names = snapshot.names(object_id(path), NAMESPACE)
     rows = snapshot.rows(object_id([*path, name]) for name in names)
     return [(name, own_root(rows[object_id([*path, name])].metadata or {})) for name in names]

@@ -11,7 +11,7 @@ from lancepart.model.predicate import And, Constant, Is, Not, Or, Predicate
 
 
 def settled(predicate: Predicate, columns: Mapping[str, pa.Array]) -> Predicate:
-    """The filter with each part answered that asks only of these columns, given as arrays of one value."""
+    """The filter with the parts evaluated that read only these columns, given as arrays of one value."""
     rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def answer(part: Predicate) -> Constant:
@@ -21,10 +21,10 @@ def settled(predicate: Predicate, columns: Mapping[str, pa.Array]) -> Predicate:
 
 
 def _settled(predicate: Predicate, known: frozenset[str], answer: Callable[[Predicate], Constant]) -> Predicate:
-    asked = predicate.columns()
-    if not asked & known:
+    needed = predicate.columns()
+    if not needed & known:
         return predicate
-    if asked <= known:
+    if needed <= known:
         return answer(predicate)
     match predicate:
         case And(operands=operands):

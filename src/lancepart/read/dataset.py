@@ -13,16 +13,17 @@ import pyarrow.dataset as ds
 
 from lancepart.errors import UnsupportedOperationError
 from lancepart.model.arrow_filter import translated
+from lancepart.model.config import config
 from lancepart.model.nested import path_of
+from lancepart.plan import planner
 from lancepart.plan.planner import Plan
-from lancepart.read.prefetch import THREADS
 from lancepart.read.scan import Scan
 
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None
 
 
 class ScannerOptions(TypedDict, total=False):
-    """What engines ask of a scanner."""
+    """The methods of a scanner that engines call."""
 
     columns: Columns
     filter: pc.Expression | None
@@ -63,14 +64,13 @@ class PartitionedDataset(ds.Dataset):  # type: ignore[misc]
 
     def _narrowed(self, columns: Sequence[str], where: str | None) -> Scan:
         """The scan of some columns that reads no more than a filter needs."""
-        both = " AND ".join(f"({part})" for part in (self._scan.where, where) if part is not None) or None
+        both = " AND ".join(f"({part})" for part in (self._scan.sql, where) if part is not None) or None
         planned = self._scan.planned
         narrowed = replace(self._scan, columns=tuple(columns), where=both, planned=None)
         if planned is None:
             return narrowed
-        chosen = {leaf.object_id for leaf in planned.leaves}
-        pruned = [leaf for leaf in narrowed.plan().leaves if leaf.object_id in chosen]
-        return replace(narrowed, planned=Plan(version=planned.version, leaves=tuple(pruned)))
+        pruned = planner.narrowed(planned, narrowed.snapshot, narrowed.metadata, narrowed.predicate)
+        return replace(narrowed, planned=pruned)
 
     def _planned(self, columns: Sequence[str], where: str | None) -> Scan:
         scan = self._narrowed(columns, where)
@@ -81,7 +81,7 @@ class PartitionedDataset(ds.Dataset):  # type: ignore[misc]
         """The partitions that may hold rows that match, in a few runs that can be read at the same time."""
         found = None if filter is None else translated(filter, self.schema)
         leaves = _apart(lambda: self._planned(self.schema.names, None if found is None else found.sql)).plan().leaves
-        runs = max(1, min(THREADS, len(leaves)))
+        runs = max(1, min(config.threads, len(leaves)))
         for at in range(runs):
             planned = Plan(version=self._scan.snapshot.version, leaves=tuple(leaves[at::runs]))
             yield DatasetFragment(PartitionedDataset(replace(self._scan, planned=planned), kept=self._kept))
@@ -118,7 +118,7 @@ class PartitionedDataset(ds.Dataset):  # type: ignore[misc]
         return ds.InMemoryDataset(self.to_table()).join_asof(other, *args, **options)
 
     def replace_schema(self, schema: pa.Schema) -> ds.Dataset:
-        """Not supported: a table's columns are changed by add_column and its like."""
+        """Not supported: a table's columns are changed by add_column and similar methods."""
         raise UnsupportedOperationError("the schema of a partitioned table can't be replaced: cast what is read")
 
     def __reduce__(self) -> str:
@@ -132,7 +132,7 @@ class PartitionedDataset(ds.Dataset):  # type: ignore[misc]
 
 
 class DatasetFragment:
-    """Some partitions of a dataset, with what engines ask of a ``pyarrow.dataset.Fragment``."""
+    """Some partitions of a dataset, with the methods of ``pyarrow.dataset.Fragment`` that engines call."""
 
     def __init__(self, dataset: PartitionedDataset) -> None:
         self._dataset = dataset

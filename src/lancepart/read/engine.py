@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from lancepart.errors import UnsupportedOperationError
+from lancepart.errors import InvalidInputError, UnsupportedOperationError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,6 +79,8 @@ def install(engine: Engine) -> None:
     _engines[0] = engine
 
 
-def cluster() -> Engine:
-    """The engine that runs plans on a cluster."""
+def cluster(session: object = True) -> Engine:
+    """The engine that runs plans on a cluster, by a session of its own."""
+    if session is None:
+        raise InvalidInputError("spark is None: give a SparkSession, such as lancepart.spark.session()")
     return _engines[0]

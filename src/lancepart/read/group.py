@@ -41,7 +41,7 @@ _JOINS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinQuery:
-    """What is the same for all groups of a join; ``needed`` are the columns that the filter or the result names."""
+    """The settings shared by all groups of a join; ``needed`` are the columns that the filter or the result names."""
 
     how: str
     keys: tuple[JoinKey, ...]

@@ -43,14 +43,17 @@ class Hits:
     def __len__(self) -> int:
         return len(self.address)
 
-    def at(self, places: npt.NDArray[np.int64]) -> Hits:
+    def at(self, positions: npt.NDArray[np.int64]) -> Hits:
         """Some of them, in an order."""
         return Hits(
-            query=self.query[places], leaf=self.leaf[places], address=self.address[places], value=self.value[places]
+            query=self.query[positions],
+            leaf=self.leaf[positions],
+            address=self.address[positions],
+            value=self.value[positions],
         )
 
     def best(self, k: int, offset: int = 0, *, highest: bool = False) -> Hits:
-        """The best of each query, in order; equal values stand in the order of leaves and addresses."""
+        """The best of each query, in order; equal values are in the order of leaves and addresses."""
         ranked = -self.value if highest else self.value
         return self.at(np.lexsort((self.address, self.leaf, ranked, self.query))).skipped(k, offset)
 

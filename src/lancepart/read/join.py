@@ -13,19 +13,20 @@ import pyarrow as pa
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError, UnsupportedOperationError
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
+from lancepart.model.config import config
 from lancepart.model.join_keys import common_type
 from lancepart.model.parse import parse
-from lancepart.model.predicate import Predicate
+from lancepart.model.predicate import Filter, Predicate
 from lancepart.model.suggest import near
 from lancepart.plan import join_planner as joins
 from lancepart.plan.join_compatibility import JoinKey
-from lancepart.plan.join_planner import JoinPlan, Side
+from lancepart.plan.join_planner import JoinPlan, JoinSide
 from lancepart.plan.output import Column, Filters, chosen, kind_of_join, result_columns, schema_of, split
 from lancepart.read.engine import cluster
 from lancepart.read.group import LEAST_MEMORY, GroupTask, JoinQuery, join_group
 from lancepart.read.leaf import LeafTask
 from lancepart.read.memory import default_memory
-from lancepart.read.prefetch import THREADS, as_they_come
+from lancepart.read.prefetch import as_they_come
 from lancepart.read.result import Result
 from lancepart.read.scan import Scan
 from lancepart.read.split import split_groups
@@ -44,7 +45,7 @@ class Join(Result):
     right: Scan
     keys: tuple[JoinKey, ...]
     how: str
-    where: str | None
+    where: Filter | None
     all_columns: tuple[Column, ...]
     columns: tuple[Column, ...]
     memory: int | None
@@ -62,7 +63,7 @@ class Join(Result):
         suffix: str = "_right",
         memory: int | None = None,
     ) -> Join:
-        """Check what is asked for and that the partitionings allow it; no leaf is opened yet."""
+        """Check the arguments and that the partitionings allow it; no leaf is opened yet."""
         kind = kind_of_join(how)
         keys = join_keys(on, left.metadata, right.metadata)
         found = result_columns(left.metadata.plain_schema, right.metadata.plain_schema, keys, kind, suffix)
@@ -87,10 +88,14 @@ class Join(Result):
         return schema_of(self.columns)
 
     @cached_property
+    def predicate(self) -> Predicate | None:
+        """The filter over all columns of the result, as a tree."""
+        return parse(self.where, schema_of(self.all_columns)) if isinstance(self.where, str) else self.where
+
+    @cached_property
     def _filters(self) -> Filters:
-        where = None if self.where is None else parse(self.where, schema_of(self.all_columns))
         schemas = self.left.metadata.plain_schema, self.right.metadata.plain_schema
-        return split(where, self.all_columns, self.keys, self.how, *schemas)
+        return split(self.predicate, self.all_columns, self.keys, self.how, *schemas)
 
     @cached_property
     def _plan(self) -> JoinPlan:
@@ -105,12 +110,12 @@ class Join(Result):
     def explain(self) -> str:
         """The plan in words."""
         filters = self._filters
-        asked = [("left", filters.left), ("right", filters.right), ("joined", filters.result)]
-        lines = [f"asked of the {name} rows: {part.to_sql()}" for name, part in asked if part is not None]
+        pushed = [("left", filters.left), ("right", filters.right), ("joined", filters.result)]
+        lines = [f"filter on the {name} rows: {part.to_sql()}" for name, part in pushed if part is not None]
         return "\n".join([self._plan.explain(), *(["", *lines] if lines else [])])
 
     def tasks(self) -> list[GroupTask]:
-        """What is to be done, a group each, the largest first."""
+        """The tasks, a group each, the largest first."""
         query, left, right = self.makers()
         groups = sorted(self._plan.groups, key=lambda group: -group.bytes)
         return [
@@ -127,8 +132,8 @@ class Join(Result):
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch, in no order; few batches are held at a time."""
-        tasks = split_groups(self.tasks(), THREADS)
-        threads = max(1, min(THREADS, len(tasks)))
+        tasks = split_groups(self.tasks(), config.threads)
+        threads = max(1, min(config.threads, len(tasks)))
         memory = max(LEAST_MEMORY, (self.memory or default_memory()) // threads)
         yield from as_they_come(tasks, partial(join_group, memory=memory), threads)
 
@@ -136,7 +141,7 @@ class Join(Result):
         """The rows as a Spark DataFrame, joined by the executors in about as many tasks as there are cores."""
         if self._plan.disagreement is not None:
             raise UnsupportedOperationError(f"{self._plan.disagreement}. On Spark, join the DataFrames of both instead")
-        return cluster().join(self, spark, tasks)
+        return cluster(spark).join(self, spark, tasks)
 
     def _query(self) -> JoinQuery:
         """The columns that are needed of either side, and how they are joined."""
@@ -158,7 +163,8 @@ class Join(Result):
 
     def __repr__(self) -> str:
         pairs = [key.left if key.left == key.right else (key.left, key.right) for key in self.keys]
-        where = "" if self.where is None else f", where={self.where!r}"
+        sql = self.where.to_sql() if isinstance(self.where, Predicate) else self.where
+        where = "" if sql is None else f", where={sql!r}"
         return f"Join({self.left.root.uri!r}, {self.right.root.uri!r}, on={pairs!r}, how={self.how!r}{where})"
 
     def _repr_html_(self) -> str:
@@ -220,8 +226,8 @@ def _type_of(name: str, side: str, metadata: TableMetadata) -> pa.DataType:
     return schema.field(name).type
 
 
-def _side(name: str, scan: Scan, columns: tuple[str, ...], predicate: Predicate | None) -> Side:
-    return Side(name=name, snapshot=scan.snapshot, metadata=scan.metadata, columns=columns, predicate=predicate)
+def _side(name: str, scan: Scan, columns: tuple[str, ...], predicate: Predicate | None) -> JoinSide:
+    return JoinSide(name=name, snapshot=scan.snapshot, metadata=scan.metadata, columns=columns, predicate=predicate)
 
 
 def _only(scan: Scan, names: set[str | None]) -> pa.Schema:

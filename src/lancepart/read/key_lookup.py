@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from lancepart.layout.declared_indices import Index, declared
 from lancepart.layout.leaves import Leaf
@@ -13,6 +12,7 @@ from lancepart.model.predicate import And, Comparison, In, Or, Predicate
 from lancepart.read.lance_pushdown import lance_filter
 from lancepart.storage import table_index
 from lancepart.storage.cache import cache
+from lancepart.storage.dataset import Dataset
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.table_index import KEY
@@ -26,7 +26,7 @@ FEW = 2
 class _Part:
     """An open part of a look-up; ``leaves`` are the numbers of the leaves' versions whose keys it holds."""
 
-    handle: Any
+    handle: Dataset
     leaves: dict[tuple[str, int], int]
 
 
@@ -37,7 +37,7 @@ def narrowed(
     if predicate is None or len(leaves) <= FEW:
         return leaves
     for index in declared(snapshot):
-        if index.segments and not index.is_vector and index.column in metadata.columns:
+        if index.segments and not index.is_over_rows and index.column in metadata.columns:
             test = _test_on(predicate, metadata.columns[index.column].name)
             if test is not None:
                 leaves = _narrowed(root, metadata, leaves, index, test)
@@ -70,7 +70,7 @@ def _narrowed(
     known: set[tuple[str, int]] = set()
     holding: set[tuple[str, int]] = set()
     for name in index.segments:
-        part = cache.get(("lookup", root.uri, name), lambda name=name: _opened(root, name), _size)  # type: ignore[misc]
+        part = cache.get(("lookup", *root.identity, name), lambda name=name: _opened(root, name), _size)  # type: ignore[misc]
         if part is None or part.handle.schema.field(KEY).type != field.type:
             continue
         with storage_errors("look up keys", root):
@@ -85,8 +85,8 @@ def _narrowed(
 
 
 def _opened(root: Root, name: str) -> _Part | None:
-    found = table_index.read(root, name)
-    if found is None:
+    found = table_index.usable(root, name)
+    if found is None or found.facts:
         return None
     handle = table_index.open_lookup(root, name, session=cache.session)
     return _Part(handle=handle, leaves={version: number for number, version in enumerate(found.leaves)})

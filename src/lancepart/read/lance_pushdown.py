@@ -23,10 +23,10 @@ from lancepart.model.predicate import (
     Opaque,
     Or,
     Predicate,
-    all_of,
     is_portable,
     nesting,
 )
+from lancepart.model.predicate_chains import all_of
 
 Pushdown = tuple[Predicate | None, bool]
 """The filter that Lance evaluates, None for none; and whether the rows that it finds are exactly those that match."""
@@ -71,7 +71,7 @@ def lance_filter(predicate: Predicate, types: Mapping[str, pa.DataType]) -> Push
 
 
 def shallow(pushed: Predicate | None, exact: bool) -> Pushdown:
-    """The same without what is nested deeper than Lance's parser goes."""
+    """The same without parts that are nested too deep for Lance's parser."""
     if pushed is None or nesting(pushed) <= _DEEPEST:
         return pushed, exact
     kept = [part for part in pushed.operands if nesting(part) < _DEEPEST - 2] if isinstance(pushed, And) else []

@@ -15,21 +15,24 @@ from lancepart.layout.layouts import layout_for, match
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import TableMetadata
-from lancepart.model.aliases import JsonObject
 from lancepart.model.filtering import matching_rows
 from lancepart.model.nested import path_of, project
 from lancepart.model.predicate import Constant, Predicate
 from lancepart.model.schema import field_id
 from lancepart.read import constants
+from lancepart.read.kept import KEPT
 from lancepart.read.lance_pushdown import lance_filter, shallow
-from lancepart.storage import leaf_data
-from lancepart.storage.dataset import Dataset, Session
+from lancepart.read.leaf_memory import leaf_key
+from lancepart.storage import leaf_handle
+from lancepart.storage.cache import cache, handle_size
+from lancepart.storage.dataset import Session
+from lancepart.storage.leaf_handle import LeafHandle, LeafScanOptions
 from lancepart.storage.root import Root
 from lancepart.storage.translate import UnreadableError, storage_errors
 
 ADDRESS = "__lancepart_address"
 LEAF = "__lancepart_leaf"
-"""Where a row stands: its address in a leaf, and the leaf's number in a snapshot."""
+"""The columns that identify a row: its address in a leaf, and the identity of that leaf (``Leaf.identity``)."""
 
 _LEAST_ROWS = 1_024
 _BATCH_BYTES = 8 << 20
@@ -39,7 +42,7 @@ _BATCH_BYTES = 8 << 20
 class LeafTask:
     """What to read of one leaf, or of some of its fragments: plain values, so that it can be done elsewhere.
 
-    ``ahead`` is how many fragments may be read before they are asked for; Lance by itself may hold a whole leaf.
+    ``ahead`` is how many fragments may be read ahead; Lance by itself may hold a whole leaf.
     """
 
     root: Root
@@ -58,7 +61,7 @@ Read = Callable[[LeafTask], Iterator[pa.RecordBatch]]
 
 
 def in_large_batches(task: LeafTask, most_rows: int) -> LeafTask:
-    """The same task in batches of a few megabytes, so that there are few; as Lance likes it if the size is unknown."""
+    """The same task in batches of a few megabytes, so that there are few; Lance's default if the size is unknown."""
     stats = task.leaf.stats
     if stats is None:
         return task
@@ -86,29 +89,45 @@ def _read(task: LeafTask) -> Iterator[pa.RecordBatch]:
     if (begun := _begun(task)) is None:
         return
     task, handle = begun
-    yield from scanned(task, handle, match(leaf_data.shape_of(handle), task.metadata, task.leaf))
+    matching = match(leaf_handle.shape_of(handle), task.metadata, task.leaf)
+    pushed, _ = _pushed(task, matching)
+    if pushed is None or task.limit is not None:
+        yield from scanned(task, handle, matching)
+        return
+    key = (task.root.uri, pushed)
+    late = False if KEPT.keeps_many(key, task.leaf) else None
+    fragments = None if task.fragments is None else len(task.fragments)
+    yield from KEPT.counted(scanned(task, handle, matching, late=late), key, task.leaf, fragments)
 
 
-def scanned(task: LeafTask, handle: Any, matching: Matching) -> Iterator[pa.RecordBatch]:
-    """The matching rows of an open dataset whose columns stand for the table's, batch by batch."""
+def scanned(
+    task: LeafTask, handle: LeafHandle, matching: Matching, *, late: bool | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The matching rows of an open dataset whose columns are matched to the table's, batch by batch.
+
+    ``late`` says whether all columns but the filter's are read of matching rows only; None leaves it to Lance.
+    """
     pushed, residual = _pushed(task, matching)
     shown = _fields(task.metadata, _needed(task, residual))
     names = [name for field in shown if (name := matching.names.get(field_id(field) or 0)) is not None]
-    wanted: JsonObject = {"limit": task.limit} if residual is None and task.limit is not None else {}
-    wanted |= _pace(task, handle)
+    options: LeafScanOptions = {"columns": names, "filter": pushed, **AS_BYTES, **_pace(task, handle)}
+    if residual is None and task.limit is not None:
+        options["limit"] = task.limit
+    if late is not None:
+        options["late_materialization"] = late
     with storage_errors(f"read the leaf at {task.leaf.location!r}", task.root):
         if not names:
             yield from _without_columns(handle, task, shown, matching, pushed, residual)
             return
-        for batch in handle.scanner(columns=names, filter=pushed, **AS_BYTES, **wanted).to_batches():
+        for batch in handle.scanner(**options).to_batches():
             yield from _shown(batch, task, shown, matching, residual)
 
 
-def _pace(task: LeafTask, handle: Any) -> JsonObject:
+def _pace(task: LeafTask, handle: LeafHandle) -> LeafScanOptions:
     """Which fragments Lance reads, and how much at once."""
-    wanted: JsonObject = {}
+    wanted: LeafScanOptions = {}
     if task.fragments is not None:
-        wanted["fragments"] = leaf_data.fragments_of(handle, task.fragments)
+        wanted["fragments"] = leaf_handle.fragments_of(handle, task.fragments)
     if task.ahead is not None:
         wanted["fragment_readahead"] = task.ahead
     if task.batch_rows is not None:
@@ -117,33 +136,33 @@ def _pace(task: LeafTask, handle: Any) -> JsonObject:
 
 
 def matching_addresses(task: LeafTask) -> npt.NDArray[np.uint64]:
-    """Where in a leaf the rows stand that match."""
+    """The addresses of the matching rows of a leaf."""
     if (begun := _begun(task)) is None:
         return np.array([], dtype=np.uint64)
     task, handle = begun
-    shape = leaf_data.shape_of(handle)
+    shape = leaf_handle.shape_of(handle)
     matching = match(shape, task.metadata, task.leaf)
     pushed, residual = _pushed(task, matching)
     if residual is None:
         with storage_errors(f"search the leaf at {task.leaf.location!r}", task.root):
-            return leaf_data.addresses(handle, pushed)
+            return leaf_handle.addresses(handle, pushed)
     found = [batch.column(ADDRESS).to_numpy() for batch in with_addresses(task)]
     return np.concatenate(found) if found else np.array([], dtype=np.uint64)
 
 
 def with_addresses(task: LeafTask) -> Iterator[pa.RecordBatch]:
-    """The matching rows of a leaf, each with the place where it stands in a column of its own."""
+    """The matching rows of a leaf, with their addresses in a column."""
     if (begun := _begun(task)) is None:
         return
     task, handle = begun
-    shape = leaf_data.shape_of(handle)
+    shape = leaf_handle.shape_of(handle)
     matching = match(shape, task.metadata, task.leaf)
     pushed, residual = _pushed(task, matching)
     shown = _fields(task.metadata, _needed(task, residual))
     names = [name for field in shown if (name := matching.names.get(field_id(field) or 0)) is not None]
-    wanted = {"with_row_address": True, **AS_BYTES, **_pace(task, handle)}
+    options: LeafScanOptions = {"columns": names, "filter": pushed, **AS_BYTES, **_pace(task, handle)}
     with storage_errors(f"read the leaf at {task.leaf.location!r}", task.root):
-        for batch in handle.scanner(columns=names, filter=pushed, **wanted).to_batches():
+        for batch in handle.scanner(**options, with_row_address=True).to_batches():
             rows = to_table_columns(batch, shown, matching).append_column(ADDRESS, batch.column("_rowaddr"))
             kept = rows if residual is None else matching_rows(rows, residual)
             if kept.num_rows:
@@ -152,7 +171,7 @@ def with_addresses(task: LeafTask) -> Iterator[pa.RecordBatch]:
 
 def physical_column(task: LeafTask, number: int | None) -> str | None:
     """What a leaf calls a column of the table, if it has it."""
-    shape = leaf_data.shape_of(open_leaf(task))
+    shape = leaf_handle.shape_of(kept_open(task))
     return match(shape, task.metadata, task.leaf).names.get(number) if number is not None else None
 
 
@@ -161,18 +180,22 @@ def count(task: LeafTask) -> int:
     if (begun := _begun(task)) is None:
         return 0
     task, handle = begun
-    shape = leaf_data.shape_of(handle)
-    pushed, residual = _pushed(task, match(shape, task.metadata, task.leaf))
+    return count_in(task, handle, match(leaf_handle.shape_of(handle), task.metadata, task.leaf))
+
+
+def count_in(task: LeafTask, handle: LeafHandle, matching: Matching) -> int:
+    """How many rows of an open dataset match."""
+    pushed, residual = _pushed(task, matching)
     if residual is None:
         with storage_errors(f"count rows of the leaf at {task.leaf.location!r}", task.root):
             return _count(handle, task, pushed)
-    return sum(batch.num_rows for batch in read(replace(task, columns=(), limit=None)))
+    return sum(batch.num_rows for batch in scanned(replace(task, columns=(), limit=None), handle, matching))
 
 
-def _count(handle: Any, task: LeafTask, where: str | None) -> int:
+def _count(handle: LeafHandle, task: LeafTask, where: str | None) -> int:
     if task.fragments is None:
         return int(handle.count_rows(filter=where))
-    return sum(int(part.count_rows(where)) for part in leaf_data.fragments_of(handle, task.fragments))
+    return sum(int(part.count_rows(where)) for part in leaf_handle.fragments_of(handle, task.fragments))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,19 +203,28 @@ class OpenLeaf:
     """A leaf opened for a task at one version: how its columns match, the pushed filter, and the rest of it."""
 
     task: LeafTask
-    handle: Any
+    handle: LeafHandle
     matching: Matching
     pushed: str | None
     residual: Predicate | None
 
 
-def opened(task: LeafTask, opener: Callable[[LeafTask], Any]) -> OpenLeaf | None:
+def matched(task: LeafTask, handle: LeafHandle) -> Matching:
+    """How the columns of an open leaf match the table's."""
+    return match(leaf_handle.shape_of(handle), task.metadata, task.leaf)
+
+
+def opened(
+    task: LeafTask,
+    opener: Callable[[LeafTask], Any],
+    matcher: Callable[[LeafTask, LeafHandle], Matching] = matched,
+) -> OpenLeaf | None:
     """A leaf opened for a task that from now on is about the version that was opened; None if no row can match."""
     if (begun := _begun(task, opener)) is None:
         return None
     settled, handle = begun
     pinned = replace(settled, leaf=replace(settled.leaf, read_version=int(handle.version)))
-    matching = match(leaf_data.shape_of(handle), task.metadata, task.leaf)
+    matching = matcher(task, handle)
     pushed, residual = _pushed(pinned, matching)
     return OpenLeaf(task=pinned, handle=handle, matching=matching, pushed=pushed, residual=residual)
 
@@ -203,7 +235,7 @@ def _begun(task: LeafTask, opener: Callable[[LeafTask], Any] | None = None) -> t
     if settled is None:
         return None
     try:
-        return settled, (opener or open_leaf)(settled)
+        return settled, (opener or kept_open)(settled)
     except UnreadableError:
         if layout_for(task.metadata).is_declared(task.root, task.leaf):
             return None
@@ -224,15 +256,24 @@ def _settled(task: LeafTask) -> LeafTask | None:
     return replace(task, predicate=left)
 
 
-def open_leaf(task: LeafTask, *, session: Session | None = None) -> Dataset:
+def open_leaf(task: LeafTask, *, session: Session | None = None) -> LeafHandle:
     """Open the leaf of a task, with caches that others share if a session is given."""
     try:
-        return leaf_data.open_leaf(task.root, task.leaf.location, task.leaf.read_version, session=session)
+        return leaf_handle.open_leaf(task.root, task.leaf.location, task.leaf.read_version, session=session)
     except UnreadableError as error:
         raise type(error)(
             f"leaf {task.leaf.object_id!r} can't be read at version {task.leaf.read_version}: its files are gone or "
             f"damaged; the snapshot may have expired ({error})"
         ) from None
+
+
+def kept_open(task: LeafTask) -> LeafHandle:
+    """The leaf of a task, kept open for those who read it next if its version never changes."""
+    key = leaf_key(task.root, task.leaf)
+    if key is None:
+        return open_leaf(task)
+    found: LeafHandle = cache.get(("leaf", *key), lambda: open_leaf(task, session=cache.session), handle_size)
+    return found
 
 
 def _pushed(task: LeafTask, matching: Matching) -> tuple[str | None, Predicate | None]:
@@ -269,14 +310,14 @@ def _shown(
 
 
 def _without_columns(
-    handle: Any,
+    handle: LeafHandle,
     task: LeafTask,
     shown: list[pa.Field],
     matching: Matching,
     pushed: str | None,
     residual: Predicate | None,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of which the leaf has none of the columns asked for: as many NULLs as rows match."""
+    """Rows of which the leaf has none of the requested columns: as many NULLs as rows match."""
     remaining = _count(handle, task, pushed)
     while remaining > 0:
         size = min(remaining, 65_536)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lancepart.model.optional import require
 from lancepart.model.polars_filter import from_polars
 from lancepart.read.scan import Scan
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 def lazy_frame(scan: Scan) -> pl.LazyFrame:
     """The rows of a scan, read when the frame is collected; its snapshot is that of the scan."""
+    require("polars", "a LazyFrame of Polars")
     import polars as pl
     from polars.io.plugins import register_io_source
 
@@ -50,9 +52,9 @@ def _source(scan: Scan) -> Source:
 
 
 def _narrowed(scan: Scan, columns: list[str] | None, predicate: pl.Expr | None, limit: int | None) -> Scan:
-    """The scan of no more rows and columns than are needed; the predicate is asked again of what it gives."""
+    """The scan of no more rows and columns than are needed; the predicate is applied again to its rows."""
     where = None if predicate is None else from_polars(predicate, scan.schema, loosely=True)
-    both = " AND ".join(f"({part})" for part in (scan.where, where) if part is not None) or None
+    both = " AND ".join(f"({part})" for part in (scan.sql, where) if part is not None) or None
     used = [] if predicate is None else predicate.meta.root_names()
     named = scan.schema.names if columns is None else list(dict.fromkeys([*columns, *used]))
     read = tuple(named) or tuple(scan.schema.names[:1])

@@ -1,8 +1,7 @@
-"""Batches read ahead on threads, in whatever order they are wanted: the one queue between who reads and who takes."""
+"""Batches read ahead on threads, in order or as they are ready: a bounded queue between producers and consumer."""
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +11,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-THREADS = max(2, os.cpu_count() or 2)
+from lancepart.model.config import config
+
 _HELD_BATCHES = 4
 _PATIENCE = 0.1
 
@@ -34,7 +34,7 @@ class Prefetch:
         self._closed = closed or threading.Event()
 
     def fill(self, read: Callable[[], Batches]) -> None:
-        """Put all batches of a source into the queue, then its end, or the error that it came to."""
+        """Put all batches of a source into the queue, then its end or its error."""
         try:
             if not self._closed.is_set() and all(self._put(batch) for batch in read()):
                 self._put(_End())
@@ -43,7 +43,7 @@ class Prefetch:
             self._put(error)
 
     def _put(self, item: pa.RecordBatch | BaseException | _End) -> bool:
-        """Wait for room; False once nobody takes anything any more."""
+        """Wait for room in the queue; False if the consumer is gone."""
         while not self._closed.is_set():
             try:
                 self._held.put(item, timeout=_PATIENCE)
@@ -67,7 +67,7 @@ class Prefetch:
                 yield item
 
     def close(self) -> None:
-        """Let nobody wait any longer, on either side."""
+        """Wake up producers and the consumer."""
         self._closed.set()
 
 
@@ -97,14 +97,14 @@ class Ahead:
 def in_order(tasks: Sequence[Task], read: Callable[[Task], Batches]) -> Batches:
     """The batches of all tasks in their order, a few tasks being read at once."""
     closed = threading.Event()
-    with ThreadPoolExecutor(THREADS) as pool:
+    with ThreadPoolExecutor(config.threads) as pool:
         try:
             waiting: list[Prefetch] = []
             for task in tasks:
                 ahead = Prefetch(closed=closed)
                 pool.submit(ahead.fill, partial(read, task))
                 waiting.append(ahead)
-                if len(waiting) >= THREADS:
+                if len(waiting) >= config.threads:
                     yield from waiting.pop(0)
             for ahead in waiting:
                 yield from ahead

@@ -15,12 +15,13 @@ from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.schema import field_id
 from lancepart.read.leaf import LeafTask
-from lancepart.read.union import open_source, over
 from lancepart.read.union_builder import Builder, Source, has_blobs, live_fragments, schema_of
-from lancepart.storage import leaf_data, published, union
+from lancepart.read.union_sources import Shapes, over, sources_of
+from lancepart.storage import leaf_handle, published, union
 from lancepart.storage.dataset import Dataset
-from lancepart.storage.leaf_data import Fragment, Offsets
+from lancepart.storage.leaf_handle import Fragment, Offsets, data_path
 from lancepart.storage.root import Root
+from lancepart.storage.snapshot import Snapshot
 
 _LAST = (1 << 32) - 2
 
@@ -39,33 +40,35 @@ class _Planned:
 
 @dataclass(slots=True, kw_only=True)
 class Publishing:
-    """The union at a place, and the leaves that it is to show; ``known`` are those that it shows at this version."""
+    """The union at a place, and the leaves of a snapshot that it is to show; ``known`` are those that it shows now."""
 
     root: Root
     uri: str
     metadata: TableMetadata
     leaves: Sequence[Leaf]
     known: frozenset[str] = frozenset()
+    snapshot: Snapshot | None = None
     made_again: int = 0
     _next: int = 1
     _before: Mapping[Paths, Fragment] = field(default_factory=dict)
     _handle: Dataset | None = None
+    _shapes: Shapes = field(default_factory=dict)
 
     def publish(self, handle: Dataset | None, marks: Mapping[str, str]) -> Dataset:
-        """Let the dataset show the leaves, in one commit; None stands for one that is to be made."""
+        """Update the dataset to show the leaves, in one commit; None creates it."""
         stay, again = self._divided(handle)
-        sources = [each for each in over(again, self._opened) if each is not None]
+        sources = self._sources(again)
         schema = schema_of(self.metadata, sources)
         if stay and handle is not None and not published.is_same(handle, schema):
-            sources = [each for each in over(self.leaves, self._opened) if each is not None]
+            sources = self._sources(self.leaves)
             stay, schema = {}, schema_of(self.metadata, sources)
         self.made_again = len(sources)
         handle = published.create(self.root, self.uri, schema, marks) if handle is None else handle
         self._handle, self._next = handle, _next_number(handle)
         bases = published.bases_of(handle)
-        places = [bases.of_leaf(self.root, each.leaf.location, each.handle) for each in sources]
+        leaf_bases = [bases.of_leaf(self.root, each.leaf.location, each.bases) for each in sources]
         handle = published.with_bases(self.root, handle, bases)
-        parts = [part for own in stay.values() for part in own] + self._made(handle, schema, sources, places)
+        parts = [part for own in stay.values() for part in own] + self._made(handle, schema, sources, leaf_bases)
         counted = {**marks, NEXT_FRAGMENT: str(self._next)}
         return published.replaced(self.root, handle, schema, counted, parts)
 
@@ -88,11 +91,18 @@ class Publishing:
                 stay[leaf.object_id] = own
         return stay, [leaf for leaf in self.leaves if leaf.object_id not in stay]
 
-    def _opened(self, leaf: Leaf) -> Source | None:
-        return open_source(LeafTask(root=self.root, metadata=self.metadata, leaf=leaf, columns=(), predicate=None))
+    def _sources(self, leaves: Sequence[Leaf]) -> list[Source]:
+        tasks = [
+            LeafTask(root=self.root, metadata=self.metadata, leaf=leaf, columns=(), predicate=None) for leaf in leaves
+        ]
+        return sources_of(tasks, self._shapes, snapshot=self.snapshot)
 
     def _made(
-        self, handle: Dataset, schema: pa.Schema, sources: Sequence[Source], places: Sequence[Mapping[int | None, int]]
+        self,
+        handle: Dataset,
+        schema: pa.Schema,
+        sources: Sequence[Source],
+        leaf_bases: Sequence[Mapping[int | None, int]],
     ) -> list[Fragment]:
         """The fragments of leaves that are looked at again."""
         if not sources:
@@ -101,7 +111,7 @@ class Publishing:
         self._before = {_paths(part.metadata): part.metadata for part in handle.get_fragments()}
         empty = published.scratch(self.root, handle, schema)
         builder = Builder(self.metadata, empty)
-        planned = [self._plan(builder, *each, same=same) for each in zip(sources, places, strict=True)]
+        planned = [self._plan(builder, *each, same=same) for each in zip(sources, leaf_bases, strict=True)]
         made = [
             part
             for parts in over(planned, lambda each: builder.fragments(each.source, each.place, each.made))
@@ -112,9 +122,9 @@ class Publishing:
         return stay + published.with_hidden(empty, [part for part, _ in made], hidden)
 
     def _plan(self, builder: Builder, source: Source, place: Mapping[int | None, int], *, same: bool) -> _Planned:
-        """Which of a leaf's fragments the union has already, and under which numbers it gets the others.
+        """The fragments of a leaf that the union has already, and the numbers of new ones.
 
-        A number whose rows an index may know is kept only if no row of the fragment came back since.
+        A number that an index may cover is kept only if no row of the fragment was restored since.
         """
         made, stay, columns = [], [], builder.columns_of(source)
         derived = any(source.matching.names.get(field_id(field) or 0) is not None for _, field in columns.computed)
@@ -132,7 +142,11 @@ class Publishing:
         return _Planned(source=source, place=place, made=tuple(made), stay=tuple(stay))
 
     def _shown_before(self, part: Fragment) -> Offsets | None:
-        return None if part.deletion_file is None else leaf_data.live_offsets(self._handle, int(part.id))
+        return (
+            None
+            if part.deletion_file is None or self._handle is None
+            else leaf_handle.live_offsets(self._handle, int(part.id))
+        )
 
     def _taken(self) -> int:
         """A number that no fragment of this dataset ever had."""
@@ -151,7 +165,7 @@ def _next_number(handle: Dataset) -> int:
 
 def _paths(part: Fragment) -> Paths:
     """The files of a union's fragment that are those of a leaf."""
-    return frozenset((file.base_id, str(file.path)) for file in part.files if file.base_id is not None)
+    return frozenset((file.base_id, data_path(file)) for file in part.files if file.base_id is not None)
 
 
 def _is_read_alike(part: Fragment, old: Fragment) -> bool:
@@ -160,7 +174,7 @@ def _is_read_alike(part: Fragment, old: Fragment) -> bool:
 
 
 def _columns_by_file(part: Fragment) -> list[tuple[int, str, list[int]]]:
-    return [(file.base_id, str(file.path), list(file.fields)) for file in part.files if file.base_id is not None]
+    return [(file.base_id, data_path(file), list(file.fields)) for file in part.files if file.base_id is not None]
 
 
 def _equal(shown: Offsets | None, before: Offsets | None) -> bool:
@@ -170,7 +184,7 @@ def _equal(shown: Offsets | None, before: Offsets | None) -> bool:
 
 
 def _within(shown: Offsets | None, before: Offsets | None, rows: int) -> bool:
-    """Whether all rows that are shown were so before; None stands for all of a fragment."""
+    """Whether all rows that are shown were shown before; None means all of a fragment."""
     if before is None:
         return True
     return (shown is not None or len(before) == rows) and (shown is None or bool(np.isin(shown, before).all()))

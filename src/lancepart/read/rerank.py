@@ -50,7 +50,7 @@ def check_reranker(reranker: object) -> None:
 
 
 def reranked(reranker: Reranker | None, text: str, vector: pa.Table, fts: pa.Table) -> pa.Table:
-    """Two rankings as one; as in LanceDB a reranker sees values between 0 and 1, and the true ones come back after."""
+    """Two rankings as one; as in LanceDB a reranker sees values between 0 and 1; the true ones are restored."""
     if not vector.num_rows and not fts.num_rows:
         empty = vector.drop_columns([DISTANCE])
         return empty.append_column(RELEVANCE, pa.array([], pa.float32()))
@@ -73,5 +73,5 @@ def _normalized(rows: pa.Table, name: str) -> pa.Table:
 def _restored(found: pa.Table, rows: pa.Table, name: str) -> pa.Table:
     if name not in found.schema.names:
         return found
-    places = pc.index_in(found.column(ROW_ID), rows.column(ROW_ID).combine_chunks())
-    return found.set_column(found.schema.get_field_index(name), name, rows.column(name).take(places))
+    positions = pc.index_in(found.column(ROW_ID), rows.column(ROW_ID).combine_chunks())
+    return found.set_column(found.schema.get_field_index(name), name, rows.column(name).take(positions))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lancepart.model.aliases import JsonObject
+from lancepart.model.optional import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Result(ABC):
-    """Rows that are computed when they are asked for, and computed again each time."""
+    """Rows that are computed when they are read, and computed again each time."""
 
     @property
     @abstractmethod
@@ -37,10 +38,12 @@ class Result(ABC):
 
     def to_pandas(self) -> pd.DataFrame:
         """All rows as a pandas DataFrame."""
+        require("pandas", "to_pandas()")
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> pl.DataFrame:
         """All rows as a Polars DataFrame."""
+        require("polars", "to_polars()")
         import polars as pl
 
         found = pl.from_arrow(self.to_arrow())

@@ -1,11 +1,12 @@
 """Row ids: one number for the leaf, the fragment and the offset of a row, valid at one snapshot.
 
-The leaf is given by its place among all leaves of the snapshot, so that an id means another row, or none, once leaves
-come or go or are compacted.
+The leaf is given by its position among all leaves of the snapshot, so an id is invalid once leaves are added, removed
+or compacted.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -37,7 +38,7 @@ def leaf_numbers(snapshot: Snapshot, metadata: TableMetadata) -> dict[str, int]:
 
 
 def encode(number: int, addresses: Ids, leaf: Leaf) -> Ids:
-    """The ids of rows of one leaf, given where they stand in it.
+    """The ids of rows of one leaf, given their addresses.
 
     >>> leaf = None
     >>> decode(encode(3, np.array([(7 << 32) + 5], dtype=np.uint64), leaf))
@@ -70,7 +71,7 @@ def parse_ids(row_ids: object) -> Ids:
     try:
         if not isinstance(given, Iterable):
             raise TypeError(type(given).__name__)
-        return np.array([int(value) for value in given], dtype=np.uint64)
+        return np.array([operator.index(value) for value in given], dtype=np.uint64)
     except (TypeError, ValueError, OverflowError):
         raise InvalidInputError(
             f"row_ids is {row_ids!r}: give a list of the numbers in {ROW_ID!r} of a scan(with_row_id=True)"

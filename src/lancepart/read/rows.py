@@ -35,17 +35,17 @@ def sample(scan: Scan, n: int, seed: int | None) -> pa.Table:
         raise InvalidInputError(f"n is {n!r}: give a whole number from 0 up")
     generator = np.random.default_rng(seed)
     leaves = SearchLeaves(scan)
-    allowed = leaves.over(leaves.places, leaves.matching_addresses)
+    allowed = leaves.over(leaves.positions, leaves.matching_addresses)
     counts = [_rows(leaves, at) if found is None else len(found) for at, found in enumerate(allowed)]
     ends = np.cumsum([0, *counts])
     drawn = generator.choice(int(ends[-1]), min(int(n), int(ends[-1])), replace=False)
     hits = []
     for at in sorted(set((np.searchsorted(ends, drawn, side="right") - 1).tolist())):
         own = np.flatnonzero((drawn >= ends[at]) & (drawn < ends[at + 1]))
-        places = drawn[own] - ends[at]
+        offsets = drawn[own] - ends[at]
         found, opened = allowed[at], leaves.opened(at)
         assert opened is not None
-        addresses = storage.addresses_at(opened.handle, places) if found is None else found[places]
+        addresses = storage.addresses_at(opened.handle, offsets) if found is None else found[offsets]
         hits.append(Hits.of(at, addresses, np.zeros(len(own)), own))
     chosen = Hits.together(hits)
     return _shown(scan, leaves, chosen.at(np.argsort(chosen.query)))
@@ -64,10 +64,10 @@ def _shown(scan: Scan, leaves: SearchLeaves, hits: Hits) -> pa.Table:
     if not scan.with_row_id:
         return rows
     whole = SearchLeaves(replace(scan, where=None, planned=None)).leaves
-    places = {leaf.object_id: at for at, leaf in enumerate(whole)}
+    positions = {leaf.object_id: at for at, leaf in enumerate(whole)}
     ids = np.zeros(len(hits), dtype=np.uint64)
     for at in np.unique(hits.leaf):
         leaf = leaves.leaves[int(at)]
         own = hits.leaf == at
-        ids[own] = encode(places[leaf.object_id], hits.address[own], leaf)
+        ids[own] = encode(positions[leaf.object_id], hits.address[own], leaf)
     return rows.append_column(FIELD, pa.array(ids))

@@ -15,10 +15,11 @@ import pyarrow as pa
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError, UnsupportedOperationError
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
+from lancepart.model.config import config
 from lancepart.model.nested import field_of, path_of
 from lancepart.model.parameters import Parameters
 from lancepart.model.parse import parse
-from lancepart.model.predicate import Predicate
+from lancepart.model.predicate import Filter, Predicate
 from lancepart.model.suggest import near
 from lancepart.model.where import Where, as_sql
 from lancepart.plan import planner
@@ -29,7 +30,7 @@ from lancepart.read.key_lookup import narrowed
 from lancepart.read.leaf import LeafTask, Read
 from lancepart.read.memory import default_memory
 from lancepart.read.ordered import Order, ordered, parse_order
-from lancepart.read.prefetch import THREADS, in_order
+from lancepart.read.prefetch import in_order
 from lancepart.read.result import Result
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
@@ -37,9 +38,14 @@ from lancepart.storage.snapshot import Snapshot
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_FEW_LEAVES = 64
+"""A plan of so few leaves is kept for the next scan with the same filter."""
+_SHORT_FILTER = 1_000
+"""Of a filter of so many characters it is found out whether all rows of some leaves match."""
+
 
 class ScanOptions(TypedDict, total=False):
-    """What a scan can be asked for besides a filter, columns and a limit."""
+    """The options of a scan besides a filter, columns and a limit."""
 
     offset: int
     order_by: str | Sequence[str] | None
@@ -55,7 +61,7 @@ class Scan(Result):
     root: Root
     snapshot: Snapshot
     metadata: TableMetadata
-    where: str | None = None
+    where: Filter | None = None
     columns: tuple[str, ...] | None = None
     limit: int | None = None
     planned: Plan | None = None
@@ -75,7 +81,7 @@ class Scan(Result):
         limit: int | None,
         **options: Unpack[ScanOptions],
     ) -> Scan:
-        """Check what is asked for; nothing is read yet."""
+        """Check the arguments; nothing is read yet."""
         if isinstance(columns, str) or not isinstance(columns, Iterable | None):
             raise InvalidInputError(f"columns is {columns!r}: give a list of names")
         unknown = [name for name in columns or () if path_of(name, metadata.plain_schema) is None]
@@ -119,9 +125,14 @@ class Scan(Result):
     def predicate(self) -> Predicate | None:
         """The filter as a tree."""
         where, schema = self.where, self.metadata.plain_schema
-        if not isinstance(where, str) or self.snapshot is None:
-            return None if where is None else parse(where, schema)
+        if where is None or isinstance(where, Predicate):
+            return where
         return self.snapshot.derived(("filter", where, schema.serialize().to_pybytes()), lambda: parse(where, schema))
+
+    @property
+    def sql(self) -> str | None:
+        """The filter as SQL."""
+        return self.where.to_sql() if isinstance(self.where, Predicate) else self.where
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -130,9 +141,25 @@ class Scan(Result):
         names = plain.names if self.columns is None else self.columns
         return pa.schema([*(field_of(name, plain) for name in names), *([row_ids.FIELD] if self.with_row_id else [])])
 
-    @cached_property
+    @property
     def _plan(self) -> Plan:
-        return self.planned or planner.plan(self.snapshot, self.metadata, self.predicate)
+        return self._pruned[0]
+
+    @cached_property
+    def _pruned(self) -> tuple[Plan, bool]:
+        """The plan, and whether all rows of its leaves are known to match; kept with the snapshot if it is small."""
+        if self.planned is not None:
+            return self.planned, False
+        if self.predicate is None or not isinstance(self.where, str) or len(self.where) > _SHORT_FILTER:
+            return planner.plan(self.snapshot, self.metadata, self.predicate), False
+
+        def make() -> tuple[Plan, bool]:
+            found, partly = planner.plan_partly(self.snapshot, self.metadata, self.predicate)
+            lasting = all(item.read_version is not None for item in found.leaves)
+            return found, not partly and lasting and bool(self.metadata.salt)
+
+        key = ("plan", self.where, self.metadata.plain_schema.serialize().to_pybytes())
+        return self.snapshot.derived(key, make, lambda made: len(made[0].leaves) <= _FEW_LEAVES)
 
     def plan(self) -> Plan:
         """Which leaves are read, and why."""
@@ -148,9 +175,9 @@ class Scan(Result):
             known = planner.count_all(self.snapshot, self.metadata)
             if known is not None:
                 return self._shown(known)
-        tasks = self.tasks()
-        with ThreadPoolExecutor(THREADS) as pool:
-            return self._shown(sum(pool.map(leaf.count, tasks)))
+        counted = packs.packed(self.tasks(), self.snapshot)
+        with ThreadPoolExecutor(config.threads) as pool:
+            return self._shown(sum(pool.map(packs.count, counted)))
 
     def _shown(self, rows: int) -> int:
         """How many of so many matching rows the scan gives."""
@@ -159,19 +186,30 @@ class Scan(Result):
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch, leaf after leaf unless they are sorted; few batches are held at a time."""
+        yield from self._batches(ahead=True)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows as a table."""
+        return pa.Table.from_batches(list(self._batches(ahead=False)), schema=self.schema)
+
+    def _batches(self, *, ahead: bool) -> Iterator[pa.RecordBatch]:
         if self.limit == 0:
             return
-        rows = self._sorted() if self.order else _sliced(self._in_order(), self.offset, self.limit)
+        rows = self._sorted() if self.order else _sliced(self._in_order(ahead=ahead), self.offset, self.limit)
         for batch in rows:
             size = self.batch_size or max(1, batch.num_rows)
             for start in range(0, batch.num_rows, size):
                 yield batch.slice(start, size)
 
-    def _in_order(self) -> Iterator[pa.RecordBatch]:
-        """The rows leaf after leaf; small leaves are read together, unless only the first rows are wanted."""
+    def _in_order(self, *, ahead: bool) -> Iterator[pa.RecordBatch]:
+        """The rows leaf after leaf; leaves are read together, unless only the first rows are wanted.
+
+        Without ``ahead`` the caller's own thread may read: Lance's threads work then, and it has nothing else to do.
+        """
         if self.with_row_id or self.limit is not None:
             return in_order(self.tasks(), self._read)
-        return in_order(packs.packed(self.tasks()), packs.read)
+        found = packs.packed(self.tasks(), self.snapshot)
+        return packs.read(found[0]) if len(found) == 1 and not ahead else in_order(found, packs.read)
 
     @property
     def _read(self) -> Read:
@@ -198,27 +236,27 @@ class Scan(Result):
             raise UnsupportedOperationError(
                 "Spark orders, skips and numbers rows itself: leave order_by, offset and with_row_id out of the scan"
             )
-        return cluster().scan(self, spark, tasks)
+        return cluster(spark).scan(self, spark, tasks)
 
     def tasks(self) -> list[LeafTask]:
-        """What is to be read, a leaf each."""
+        """The tasks of the scan, a leaf each."""
         leaves = narrowed(self.root, self.snapshot, self.metadata, self._plan.leaves, self.predicate)
         return [self.task_of(item) for item in leaves]
 
     def task_of(self, item: Leaf) -> LeafTask:
-        """What is to be read of one leaf."""
+        """The task that reads one leaf."""
         return LeafTask(
             root=self.root,
             metadata=self.metadata,
             leaf=item,
             columns=tuple(self.schema.names),
-            predicate=self.predicate,
+            predicate=None if self._pruned[1] else self.predicate,
             limit=None if self.limit is None or self.order else self.limit + self.offset,
             batch_rows=self.batch_size,
         )
 
     def __repr__(self) -> str:
-        parts = [f"where={self.where!r}"] if self.where is not None else []
+        parts = [f"where={self.sql!r}"] if self.where is not None else []
         parts += [f"columns={list(self.columns)!r}"] if self.columns is not None else []
         parts += [f"limit={self.limit}"] if self.limit is not None else []
         parts += [f"offset={self.offset}"] if self.offset else []

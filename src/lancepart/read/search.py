@@ -37,7 +37,7 @@ _VECTOR_ONLY = (
 
 @dataclass(frozen=True, kw_only=True)
 class Search(Result):
-    """The best rows of a table at one snapshot; ``seconds`` tells after a search what took how long."""
+    """The best rows of a table at one snapshot; ``seconds`` has the timings after a search."""
 
     scan: Scan
     options: Options
@@ -57,10 +57,11 @@ class Search(Result):
         reranker: Reranker | None = None,
         options: JsonMapping,
     ) -> Search:
-        """Check what is asked for; nothing is read yet."""
-        unknown = [name for name in options if name not in {each.name for each in fields(Options)}]
+        """Check the arguments; nothing is read yet."""
+        known = sorted(each.name for each in fields(Options))
+        unknown = [name for name in options if name not in known]
         if unknown:
-            raise InvalidInputError(f"search knows no option {unknown[0]!r}")
+            raise InvalidInputError(f"search knows no option {unknown[0]!r}: there are {', '.join(known)}")
         checked = Options(**options)
         if checked.with_row_id:
             row_ids.refuse_taken(scan.metadata.plain_schema.names)
@@ -156,8 +157,8 @@ class Search(Result):
         numbers = self._run.row_ids(both) if self.options.with_row_id else ids.reshape(-1).astype(np.uint64)
         vector = self._run.shown(near, DISTANCE).append_column(ROW_ID, pa.array(numbers[: len(near)]))
         fts = self._run.shown(matched, SCORE).append_column(ROW_ID, pa.array(numbers[len(near) :]))
-        asked = self.text.query if isinstance(self.text.query, str) else ""
-        return reranked(self.reranker, asked, vector, fts)
+        text = self.text.query if isinstance(self.text.query, str) else ""
+        return reranked(self.reranker, text, vector, fts)
 
     @cached_property
     def _tokenizers(self) -> dict[str, JsonMapping]:
@@ -188,14 +189,14 @@ class Search(Result):
         if self.vector is not None:
             lines += self._run.explain(self.vector, self.options, self.metric)
         if self.text is not None:
-            lines.append(f"text: scores of the {self.options.statistics}, by an index in memory")
+            lines.append(f"text: scores of the {self.options.statistics}, {self._run.explain_text(self.text)}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        asked = [repr(self.vector.column)] if self.vector is not None else []
-        asked += [", ".join(map(repr, self.text.columns))] if self.text is not None else []
-        where = "" if self.scan.where is None else f", where={self.scan.where!r}"
-        return f"Search({' and '.join(asked)}, k={self.options.k}{where})"
+        targets = [repr(self.vector.column)] if self.vector is not None else []
+        targets += [", ".join(map(repr, self.text.columns))] if self.text is not None else []
+        where = "" if self.scan.where is None else f", where={self.scan.sql!r}"
+        return f"Search({' and '.join(targets)}, k={self.options.k}{where})"
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.explain())}</pre>"

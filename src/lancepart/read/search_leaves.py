@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancepart.layout.columns import to_table_columns
-from lancepart.layout.declared_indices import declared
 from lancepart.layout.leaves import Leaf
+from lancepart.layout.matching import Matching
 from lancepart.model.aliases import JsonObject
+from lancepart.model.config import config
 from lancepart.model.nested import path_of, project
 from lancepart.model.schema import field_id
 from lancepart.read import leaf as reading
 from lancepart.read.hits import Hits
 from lancepart.read.leaf import LeafTask, OpenLeaf
-from lancepart.read.prefetch import THREADS
+from lancepart.read.leaf_memory import LeafKey, is_kept, keep, kept, leaf_key
 from lancepart.read.scan import Scan
+from lancepart.read.search_plan import planned
 from lancepart.read.search_union import SearchUnion, union_of
-from lancepart.read.union import matching_partly
 from lancepart.storage import search as storage
-from lancepart.storage.cache import cache, handle_size
-from lancepart.storage.dataset import Dataset
-from lancepart.storage.leaf_data import Addresses
+from lancepart.storage.cache import cache
+from lancepart.storage.leaf_handle import Addresses, LeafHandle
 from lancepart.storage.translate import storage_errors
 
 Result = TypeVar("Result")
-_FEW_LEAVES = 2
+KeptRows: TypeAlias = tuple[pa.RecordBatch, npt.NDArray[np.int64], Addresses]
+"""Rows, their order by address, and the addresses in that order."""
+_FEW_LEAVES, _PLACE_BYTES, _MATCHING_BYTES = 2, 16, 4 << 10
 _SMALL_BYTES = 4 << 20
 """Leaves no larger than that have the columns that searches show kept in memory."""
 _LEAST_CAPACITY = 16 * _SMALL_BYTES
+_TOGETHER_BYTES, _OFTEN = 64 << 20, 4
+"""Columns of all leaves together are kept as one block if they take no more, once so many searches needed them."""
 
 
 class SearchLeaves:
@@ -43,21 +47,22 @@ class SearchLeaves:
 
     def __init__(self, scan: Scan) -> None:
         self.scan = scan
-        self.leaves, self._partly = _planned(scan)
+        self.plan = planned(scan)
+        self.leaves = self.plan.leaves
         self._open: dict[int, OpenLeaf | None] = {}
         self._lock = threading.Lock()
         self._union: SearchUnion | None = None
 
-    def over(self, places: Sequence[int], action: Callable[[int], Result]) -> list[Result]:
+    def over(self, positions: Sequence[int], action: Callable[[int], Result]) -> list[Result]:
         """Do something for leaves on threads; the results in their order."""
-        if len(places) < 2:
-            return [action(at) for at in places]
-        with ThreadPoolExecutor(min(THREADS, len(places))) as pool:
-            return list(pool.map(action, places))
+        if len(positions) < 2:
+            return [action(at) for at in positions]
+        with ThreadPoolExecutor(min(config.threads, len(positions))) as pool:
+            return list(pool.map(action, positions))
 
     @property
-    def places(self) -> range:
-        """The places of all leaves."""
+    def positions(self) -> range:
+        """The positions of all leaves."""
         return range(len(self.leaves))
 
     def opened(self, at: int) -> OpenLeaf | None:
@@ -65,24 +70,37 @@ class SearchLeaves:
         with self._lock:
             if at in self._open:
                 return self._open[at]
-        task = self.scan.task_of(self.leaves[at])
-        found = reading.opened(replace(task, predicate=None) if self.is_whole(at) else task, kept_open)
+        task = LeafTask(
+            root=self.scan.root,
+            metadata=self.scan.metadata,
+            leaf=self.leaves[at],
+            columns=tuple(self.scan.schema.names),
+            predicate=None if self.is_whole(at) else self.scan.predicate,
+        )
+        found = reading.opened(task, reading.kept_open, self._matched)
         with self._lock:
             return self._open.setdefault(at, found)
 
+    def _matched(self, task: LeafTask, handle: LeafHandle) -> Matching:
+        """How the columns of a leaf match the table's; kept between searches if the leaf's version never changes."""
+        key = leaf_key(task.root, task.leaf)
+        if key is None:
+            return reading.matched(task, handle)
+        own = ("matching", self.plan.definition_key, *key)
+        return cache.get(own, lambda: reading.matched(task, handle), lambda _: _MATCHING_BYTES)
+
     def is_whole(self, at: int) -> bool:
         """Whether all rows of a leaf are known to match."""
-        return self.leaves[at].object_id not in self._partly
+        return self.leaves[at].object_id not in self.plan.partly
 
     def union(self) -> SearchUnion | None:
         """All leaves as one dataset; None if they can't be."""
         if self._union is None:
-            scan = self.scan
-            self._union = union_of(scan.root, scan.metadata, self.leaves, kept_open, declared(scan.snapshot))
+            self._union = union_of(self.plan, reading.kept_open, self.scan.snapshot)
         return self._union
 
     def restriction(self, opened: OpenLeaf) -> JsonObject:
-        """What lets only matching rows of a leaf count: a filter that Lance answers, or the rows' addresses."""
+        """The restriction of a leaf to matching rows: a filter for Lance, or the rows' addresses."""
         if opened.residual is None:
             return {"where": opened.pushed}
         return {"allowed": reading.matching_addresses(opened.task)}
@@ -90,20 +108,20 @@ class SearchLeaves:
     def union_restriction(self, made: SearchUnion) -> JsonObject:
         """The same for all leaves as one dataset."""
         predicate = self.scan.predicate
-        if predicate is None or all(map(self.is_whole, self.places)):
+        if predicate is None or self.plan.are_whole:
             return {}
         if (where := made.pushed(predicate, self.scan.metadata)) is not None:
             return {"where": where}
-        parts = self.over(self.places, self._all_matching)
-        places = np.concatenate([np.full(len(part), at) for at, part in enumerate(parts)])
-        return {"allowed": made.joined(places, np.concatenate(parts))}
+        parts = self.over(self.positions, self._all_matching)
+        positions = np.concatenate([np.full(len(part), at) for at, part in enumerate(parts)])
+        return {"allowed": made.joined(positions, np.concatenate(parts))}
 
     def _all_matching(self, at: int) -> Addresses:
         opened = self.opened(at)
         return np.array([], dtype=np.uint64) if opened is None else reading.matching_addresses(opened.task)
 
     def matching_addresses(self, at: int) -> Addresses | None:
-        """Where the matching rows of a leaf stand; None if all rows match."""
+        """The addresses of the matching rows of a leaf; None if all rows match."""
         if self.is_whole(at):
             return None
         opened = self.opened(at)
@@ -123,21 +141,101 @@ class SearchLeaves:
         return pa.Table.from_batches([project(batch, columns) for batch in batches])
 
     def _ordered_rows(self, hits: Hits, tops: Sequence[str], schema: pa.Schema) -> pa.Table:
-        places = [int(at) for at in np.unique(hits.leaf)]
-        small = all(self._has_small_rows(at, tops) for at in places)
-        made = None if small or len(places) <= _FEW_LEAVES else self.union()
+        positions = [int(at) for at in np.unique(hits.leaf)]
+        spelled = pa.schema(self._shown_fields(tops)).serialize().to_pybytes()
+        if self._union is not None and len(positions) > _FEW_LEAVES:
+            block = self._block(self._union, tops, spelled)
+            if block is not None:
+                wanted = self._union.joined(hits.leaf, hits.address)
+                return pa.Table.from_batches([_taken(block, wanted)], schema=schema)
+        small = all(self._has_small_rows(at, tops) for at in positions)
+        made = None if small or len(positions) <= _FEW_LEAVES else self.union()
         if made is not None:
             return pa.Table.from_batches([self._rows_of_union(made, hits, tops)], schema=schema)
-        ask = partial(self._rows_at, hits, tops)
-        parts = [ask(at) for at in places] if small else self.over(places, ask)
+        if small and self._union is not None:
+            self._bring(self._union, positions, tops, spelled)
+        ask = partial(self._rows_at, hits, tops, spelled)
+        parts = [ask(at) for at in positions] if small else self.over(positions, ask)
         whole = pa.Table.from_batches(parts, schema=schema)
-        if len(places) == 1:
+        if len(positions) == 1:
             return whole
-        stood = np.concatenate([np.flatnonzero(hits.leaf == at) for at in places] or [np.array([], dtype=np.int64)])
+        stood = np.concatenate([np.flatnonzero(hits.leaf == at) for at in positions] or [np.array([], dtype=np.int64)])
         return whole.take(pa.array(np.argsort(stood))).combine_chunks()
 
-    def _rows_at(self, hits: Hits, tops: Sequence[str], at: int) -> pa.RecordBatch:
-        return self._rows(at, hits.address[hits.leaf == at], tops)
+    def _block(self, made: SearchUnion, columns: Sequence[str], spelled: bytes) -> KeptRows | None:
+        """Columns of all leaves by address in their union, None while few searches needed them or if they are large.
+
+        It is of one snapshot: what is kept of each leaf lasts longer, and costs more for each search.
+        """
+        types = [self.scan.metadata.plain_schema.field(name).type for name in columns]
+        if self.plan.rows is None or not all(map(pa.types.is_primitive, types)):
+            return None
+        size = self.plan.rows * (_width(types) + _PLACE_BYTES)
+        if size > min(_TOGETHER_BYTES, cache.capacity // 16):
+            return None
+        made.requests[spelled] = made.requests.get(spelled, 0) + 1
+        if made.requests[spelled] <= _OFTEN:
+            return None
+
+        def read() -> tuple[KeptRows, SearchUnion]:
+            shown = self._shown_fields(columns)
+            with storage_errors("read rows of leaves", self.scan.root):
+                found, addresses = _all_rows(made.handle, made.names_of(shown), None)
+            batches = found.combine_chunks().to_batches() or [_empty(found, 0)]
+            return _sorted(made.shown(batches[0], shown), addresses), made
+
+        return cache.get(("rows together", id(made), spelled), read, lambda held: _rows_size(held[0]))[0]
+
+    def _bring(self, made: SearchUnion, positions: Sequence[int], columns: Sequence[str], spelled: bytes) -> None:
+        """Read the rows of small leaves that are not in memory yet in one pass; if all are small together, of all."""
+        lacking = self._lacking(positions, spelled)
+        if len(lacking) <= _FEW_LEAVES:
+            return
+        if self._are_small_together(columns):
+            lacking = self._lacking(self.positions, spelled)
+        shown = self._shown_fields(columns)
+        names = made.names_of(shown)
+        numbers = made.numbers[np.isin(made.leaf_positions, list(lacking))]
+        with storage_errors("read rows of leaves", self.scan.root):
+            found, addresses = _all_rows(made.handle, names, numbers.tolist())
+        if not found.num_rows:
+            return
+        rows = made.shown(found.combine_chunks().to_batches()[0], shown)
+        owner, own = made.split(addresses)
+        for at, key in lacking.items():
+            mine = owner == at
+            held = _sorted(rows.filter(pa.array(mine)), own[mine])
+            keep(("rows", spelled), key, held, _rows_size(held))
+
+    def _lacking(self, positions: Sequence[int], spelled: bytes) -> dict[int, LeafKey]:
+        """The leaves whose rows are not in memory, and what these are kept under."""
+        keys = {at: key for at in positions if (key := leaf_key(self.scan.root, self.leaves[at])) is not None}
+        return {at: key for at, key in keys.items() if not is_kept(("rows", spelled), key)}
+
+    def _are_small_together(self, columns: Sequence[str]) -> bool:
+        types = [self.scan.metadata.plain_schema.field(name).type for name in columns]
+        stats = [leaf.stats for leaf in self.leaves]
+        if not all(pa.types.is_primitive(kind) for kind in types) or None in stats:
+            return False
+        return sum(each.rows for each in stats if each is not None) * _width(types) <= _SMALL_BYTES
+
+    def _rows_at(self, hits: Hits, columns: Sequence[str], spelled: bytes, at: int) -> pa.RecordBatch:
+        """Columns of the rows found in a leaf; those of small leaves are kept in memory, as the table shows them."""
+        addresses = hits.address[hits.leaf == at]
+        key = leaf_key(self.scan.root, self.leaves[at])
+        if key is None or not self._has_small_rows(at, columns):
+            return self._read(
+                at, columns, lambda handle, names: (storage.rows_at(handle, names, addresses), addresses)
+            )[0]
+        held = kept(
+            ("rows", spelled),
+            key,
+            lambda: self.handle(at),
+            lambda fragments: self._sorted_rows(at, columns, fragments),
+            _joined,
+            _rows_size,
+        )
+        return _taken(held, addresses)
 
     def _has_small_rows(self, at: int, tops: Sequence[str]) -> bool:
         """Whether the rows of a leaf are kept in memory, or are in no union."""
@@ -152,45 +250,62 @@ class SearchLeaves:
 
     def _rows_of_union(self, made: SearchUnion, hits: Hits, columns: Sequence[str]) -> pa.RecordBatch:
         shown = self._shown_fields(columns)
-        names = [made.matching.names[field_id(field) or 0] for field in shown]
         with storage_errors("read rows of leaves", self.scan.root):
-            found = storage.rows_at(made.handle, names, made.joined(hits.leaf, hits.address))
+            found = storage.rows_at(made.handle, made.names_of(shown), made.joined(hits.leaf, hits.address))
         return made.shown(found.to_batches()[0] if found.num_rows else _empty(found, 0), shown)
 
-    def _rows(self, at: int, addresses: Addresses, columns: Sequence[str]) -> pa.RecordBatch:
+    def handle(self, at: int) -> LeafHandle:
+        """The open dataset of a leaf that holds matching rows."""
+        opened = self.opened(at)
+        assert opened is not None
+        found: LeafHandle = opened.handle
+        return found
+
+    def _sorted_rows(self, at: int, columns: Sequence[str], fragments: Sequence[int] | None) -> KeptRows:
+        rows, addresses = self._read(at, columns, lambda handle, names: _all_rows(handle, names, fragments))
+        return _sorted(rows, addresses)
+
+    def _read(
+        self,
+        at: int,
+        columns: Sequence[str],
+        read: Callable[[LeafHandle, list[str]], tuple[pa.Table, Addresses]],
+    ) -> tuple[pa.RecordBatch, Addresses]:
+        """Columns of rows of a leaf as the table shows them."""
         opened = self.opened(at)
         assert opened is not None
         shown = self._shown_fields(columns)
         names = [name for field in shown if (name := opened.matching.names.get(field_id(field) or 0)) is not None]
         with storage_errors(f"read the leaf at {opened.task.leaf.location!r}", opened.task.root):
-            found = self._taken(at, opened, names, addresses)
-        batch = found.to_batches()[0] if names and found.num_rows else _empty(found, len(addresses))
-        return to_table_columns(batch, shown, opened.matching)
-
-    def _taken(self, at: int, opened: OpenLeaf, names: list[str], addresses: Addresses) -> pa.Table:
-        """Columns of the rows at some addresses; those of small leaves are kept in memory."""
-        key = leaf_key(self.scan.task_of(self.leaves[at]))
-        types = [opened.handle.schema.field(name).type for name in names]
-        if key is None or not names or not _is_small(self.leaves[at], types):
-            return storage.rows_at(opened.handle, names, addresses)
-
-        def read() -> tuple[pa.Table, Addresses]:
-            held = storage.all_rows(opened.handle, names)
-            return held.drop_columns([storage.ADDRESS]), held.column(storage.ADDRESS).to_numpy()
-
-        rows, known = cache.get(("rows", key, tuple(names)), read, lambda made: int(made[0].nbytes + made[1].nbytes))
-        return rows.take(pa.array(storage.positions(known, addresses))).combine_chunks()
+            found, addresses = read(opened.handle, names)
+        batch = found.combine_chunks().to_batches()[0] if names and found.num_rows else _empty(found, len(addresses))
+        return to_table_columns(batch, shown, opened.matching), addresses
 
 
-def _planned(scan: Scan) -> tuple[tuple[Leaf, ...], frozenset[str]]:
-    """The leaves of a scan in order, and those of which some rows may not match; known for as long as the snapshot."""
+def _all_rows(handle: LeafHandle, names: Sequence[str], fragments: Sequence[int] | None) -> tuple[pa.Table, Addresses]:
+    held = storage.all_rows(handle, names, fragments)
+    return held.drop_columns([storage.ADDRESS]), held.column(storage.ADDRESS).to_numpy()
 
-    def make() -> tuple[tuple[Leaf, ...], frozenset[str]]:
-        return tuple(sorted(scan.plan().leaves, key=lambda leaf: leaf.object_id)), matching_partly(scan)
 
-    if scan.planned is not None:
-        return make()
-    return scan.snapshot.derived(("search", scan.where, scan.metadata.plain_schema.serialize().to_pybytes()), make)
+def _sorted(rows: pa.RecordBatch, addresses: Addresses) -> KeptRows:
+    order = np.argsort(addresses, kind="stable")
+    return rows, order, addresses[order]
+
+
+def _taken(held: KeptRows, addresses: Addresses) -> pa.RecordBatch:
+    """The rows at some addresses, in their order."""
+    rows, order, known = held
+    return rows.take(pa.array(order[storage.positions_sorted(known, addresses)]))
+
+
+def _joined(before: KeptRows, added: KeptRows) -> KeptRows:
+    """Rows of a leaf and of fragments that it got since."""
+    rows = pa.Table.from_batches([before[0], added[0]]).combine_chunks()
+    order = np.concatenate([before[1], added[1] + before[0].num_rows])
+    known = np.concatenate([before[2], added[2]])
+    again = np.argsort(known, kind="stable")
+    batch = rows.to_batches()[0] if rows.num_rows else before[0]
+    return batch, order[again], known[again]
 
 
 def _is_small(leaf: Leaf, types: Sequence[pa.DataType]) -> bool:
@@ -200,7 +315,16 @@ def _is_small(leaf: Leaf, types: Sequence[pa.DataType]) -> bool:
     if leaf.stats.bytes <= _SMALL_BYTES:
         return True
     fixed = all(pa.types.is_primitive(kind) for kind in types)
-    return fixed and leaf.stats.rows * sum(max(8, kind.bit_width) // 8 for kind in types) <= _SMALL_BYTES
+    return fixed and leaf.stats.rows * _width(types) <= _SMALL_BYTES
+
+
+def _width(types: Sequence[pa.DataType]) -> int:
+    """How many bytes values of fixed size take in a row."""
+    return sum(max(8, kind.bit_width) // 8 for kind in types)
+
+
+def _rows_size(kept: KeptRows) -> int:
+    return int(kept[0].nbytes + kept[1].nbytes + kept[2].nbytes)
 
 
 def _empty(found: pa.Table, rows: int) -> pa.RecordBatch:
@@ -208,20 +332,3 @@ def _empty(found: pa.Table, rows: int) -> pa.RecordBatch:
     if not rows:
         return pa.RecordBatch.from_pylist([], schema=found.schema)
     return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
-
-
-def leaf_key(task: LeafTask) -> tuple[Hashable, ...] | None:
-    """What a leaf at its version is kept under between searches; None if it may change."""
-    root, leaf = task.root, task.leaf
-    if leaf.read_version is None:
-        return None
-    return root.uri, tuple(sorted(root.storage_options.items())), leaf.location, leaf.read_version
-
-
-def kept_open(task: LeafTask) -> Dataset:
-    """The leaf of a task, kept open between searches if its version never changes."""
-    key = leaf_key(task)
-    if key is None:
-        return reading.open_leaf(task)
-    found: Dataset = cache.get(("leaf", *key), lambda: reading.open_leaf(task, session=cache.session), handle_size)
-    return found

@@ -36,7 +36,7 @@ class VectorQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextQuery:
-    """A text, or a query of ``lance.query``, and the columns that it asks."""
+    """A text, or a query of ``lance.query``, and the columns that it searches."""
 
     query: TextLike
     columns: tuple[str, ...]
@@ -181,8 +181,11 @@ def _column(column: object, schema: pa.Schema, fits: Callable[[pa.DataType], boo
     if column is None:
         if len(found) == 1:
             return str(found[0])
-        known = f": it has {', '.join(found)}" if found else ""
-        raise InvalidInputError(f"the table has {len(found)} columns of {what}{known}; name one with column=")
+        if not found:
+            raise InvalidInputError(f"the table has no column of {what}: its columns are {', '.join(schema.names)}")
+        raise InvalidInputError(
+            f"the table has {len(found)} columns of {what}: it has {', '.join(found)}; name the one to search"
+        )
     if not isinstance(column, str) or column not in schema.names:
         raise TableColumnNotFoundError(
             f"there is no column {column!r}: the table has {', '.join(schema.names)}{near(str(column), schema.names)}"
@@ -211,7 +214,8 @@ def _as_numpy(query: Value, kind: pa.DataType) -> npt.NDArray[np.generic]:
             "lance.query"
         ) from None
     if not pa.types.is_uint8(kind.value_type):
-        return numbers.astype(np.float64 if pa.types.is_float64(kind.value_type) else np.float32)
+        with np.errstate(over="ignore"):
+            return numbers.astype(np.float64 if pa.types.is_float64(kind.value_type) else np.float32)
     if ((numbers < 0) | (numbers > 255) | (numbers != np.floor(numbers))).any():
         raise InvalidInputError("the column holds vectors of bytes: give whole numbers from 0 to 255")
     return numbers.astype(np.uint8)

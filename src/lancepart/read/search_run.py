@@ -21,6 +21,7 @@ from lancepart.read.scan import Scan
 from lancepart.read.search_leaves import SearchLeaves
 from lancepart.read.search_request import PARTITION, Options, TextQuery, VectorQuery
 from lancepart.read.search_vectors import VectorSearch
+from lancepart.read.text_union import text_way
 from lancepart.storage import search as storage
 
 QUERY_INDEX = "_query_index"
@@ -31,7 +32,7 @@ _NEARLY, _TINY = 1.0 + 1e-6, 1e-6
 
 
 class SearchRun:
-    """The leaves of one search; ``seconds`` tells what took how long, the building of an index apart."""
+    """The leaves of one search; ``seconds`` has the timings, those of building an index separately."""
 
     def __init__(self, scan: Scan, options: Options) -> None:
         self.scan, self.statistics = scan, options.statistics
@@ -68,7 +69,7 @@ class SearchRun:
             )
 
     def _after(self, options: Options, ranked: Callable[[Options], Hits]) -> Hits:
-        """What a ranking gives; a filter that is to come after it leaves some of its best rows out."""
+        """The best rows of a ranking; a filter that is applied afterwards removes some of them."""
         predicate = self.scan.predicate
         if options.prefilter or predicate is None:
             return ranked(options)
@@ -76,8 +77,8 @@ class SearchRun:
         rows = self.leaves.rows(best, sorted(predicate.columns()))
         rows = rows.append_column(_PLACE, pa.array(range(len(best)), pa.int64()))
         kept = [matching_rows(batch, predicate) for batch in rows.combine_chunks().to_batches()]
-        places = sorted(place for batch in kept for place in batch.column(_PLACE).to_pylist())
-        return best.at(np.array(places, dtype=np.int64)).skipped(options.k, options.offset)
+        positions = sorted(place for batch in kept for place in batch.column(_PLACE).to_pylist())
+        return best.at(np.array(positions, dtype=np.int64)).skipped(options.k, options.offset)
 
     def row_ids(self, hits: Hits) -> npt.NDArray[np.uint64]:
         """The ids of rows at the search's snapshot, as scans show them."""
@@ -98,7 +99,7 @@ class SearchRun:
     def sample(self, column: str, n: int) -> npt.NDArray[np.generic]:
         """Vectors of rows drawn at random, the same ones at the same snapshot."""
         number = field_id(self.scan.metadata.schema.field(column)) or 0
-        opened = [(at, found) for at in self.leaves.places if (found := self.leaves.opened(at)) is not None]
+        opened = [(at, found) for at in self.leaves.positions if (found := self.leaves.opened(at)) is not None]
         held = [(at, found.handle) for at, found in opened if number in found.matching.names]
         ends = np.cumsum([0, *(handle.count_rows() for _, handle in held)])
         drawn = np.sort(np.random.default_rng(_SEED).choice(ends[-1], min(n, int(ends[-1])), replace=False))
@@ -108,7 +109,7 @@ class SearchRun:
             hits.append(Hits.of(at, storage.addresses_at(handle, own), np.zeros(len(own))))
         values = self.leaves.rows(Hits.together(hits), [column]).column(column).combine_chunks().drop_null()
         stored = values.storage if isinstance(values, pa.ExtensionArray) else values
-        vectors = stored.flatten().to_numpy(zero_copy_only=False).reshape(len(stored), -1)
+        vectors = stored.flatten().to_numpy(zero_copy_only=False).reshape(len(stored), stored.type.list_size)
         finite: npt.NDArray[np.generic] = vectors[np.isfinite(vectors.astype(np.float64)).all(axis=1)]
         return finite
 
@@ -118,19 +119,25 @@ class SearchRun:
         search = VectorSearch(self.leaves, query, options, metric)
         whole = search.together()
         together = "" if whole is None else f" together ({whole})"
-        ways = [search.way(at) if whole is None else search.size(at, whole) for at in self.leaves.places[:_MOST_SHOWN]]
+        ways = [
+            search.way(at) if whole is None else search.size(at, whole) for at in self.leaves.positions[:_MOST_SHOWN]
+        ]
         lines = [f"  {leaf.object_id}: {way}" for leaf, way in zip(leaves, ways, strict=False)]
         more = [f"  … and {len(leaves) - len(ways)} more"] if len(leaves) > len(ways) else []
         return [f"vectors: {metric} distance, {len(leaves)} leaves searched{together}", *lines, *more]
 
+    def explain_text(self, query: TextQuery) -> str:
+        """By what texts are searched."""
+        return text_way(self.counted, query.columns)
+
 
 def shared(exact: Hits, found: Hits, queries: int) -> float:
     """The mean share of the exact hits that were found, compared by distance: rows at equal distances are as good."""
-    shares = []
+    recalls = []
     for number in range(queries):
         true = exact.value[exact.query == number]
         own = found.value[found.query == number]
         if len(true):
             near = np.count_nonzero(own <= max(true[-1] * _NEARLY, true[-1] + _TINY))
-            shares.append(min(1.0, near / len(true)))
-    return float(np.mean(shares)) if shares else 1.0
+            recalls.append(min(1.0, near / len(true)))
+    return float(np.mean(recalls)) if recalls else 1.0

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import time
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,30 +15,35 @@ import pyarrow as pa
 
 from lancepart.layout.leaves import Leaf
 from lancepart.model.aliases import JsonMapping
+from lancepart.model.schema import field_id
 from lancepart.read import leaf as reading
 from lancepart.read.hits import Hits
 from lancepart.read.leaf import ADDRESS
 from lancepart.read.search_leaves import SearchLeaves
 from lancepart.read.search_request import TextQuery
+from lancepart.read.text_union import UnionCorpus, union_corpus
 from lancepart.storage import leaf_data
 from lancepart.storage import search as storage
 from lancepart.storage.cache import cache
 from lancepart.storage.dataset import Dataset
-from lancepart.storage.leaf_data import Addresses
+from lancepart.storage.leaf_handle import Addresses
+from lancepart.storage.row_mask import allow_list
 from lancepart.storage.translate import UnreadableError, storage_errors
 
 _INDEX_SHARE = 3
 _MOST_PARTS = 16
-_LEAST_ASKED = 128
+_LEAST_MATCHES = 512
 """Short texts often score alike, and a second query costs more than some rows too many in the first."""
 _FRAGMENT = 32
+_MOST_ALLOWED = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Corpus:
     """The texts of leaves, indexed together: row by row whose it is and its address, in the order of the index.
 
-    ``starts`` are the places of the first rows of the index's fragments, ``versions`` where each owner was read.
+    ``starts`` are the positions of the first rows of the index's fragments, ``versions`` where each owner was read,
+    ``allowed`` the lists of the rows of some owners that searches needed.
     """
 
     handle: Dataset
@@ -48,9 +54,10 @@ class Corpus:
     starts: npt.NDArray[np.int64]
     bytes: int
     seconds: float
+    allowed: dict[builtins.bytes, builtins.bytes] = field(default_factory=dict)
 
     def positions(self, owner: int, addresses: Addresses | None = None) -> npt.NDArray[np.int64]:
-        """Where in the index the rows of an owner stand: all of them, or those at some addresses."""
+        """The positions in the index of the rows of an owner: all of them, or those at some addresses."""
         own = np.flatnonzero(self.owner == owner)
         if addresses is not None:
             held = self.addresses[own]
@@ -65,14 +72,19 @@ class Corpus:
         return self.owner[rows], self.addresses[rows]
 
 
-def corpus_of(leaves: SearchLeaves, columns: tuple[str, ...], params: Mapping[str, JsonMapping]) -> Corpus:
-    """The texts of leaves as one index, kept in memory for as long as the leaves stay as they are.
+def corpus_of(
+    leaves: SearchLeaves, columns: tuple[str, ...], params: Mapping[str, JsonMapping]
+) -> Corpus | UnionCorpus:
+    """The texts of leaves as one index: one on disk, or one in memory for as long as the leaves stay as they are.
 
     When rows were only added since another was built, these alone are read and indexed.
     """
+    if (on_disk := union_corpus(leaves, columns)) is not None:
+        return on_disk
     scan = leaves.scan
-    versions = tuple(_identity(leaves, at) for at in leaves.places)
-    numbers = tuple(str(scan.metadata.schema.field(name)) for name in columns)
+    versions = tuple(_identity(leaves, at) for at in leaves.positions)
+    fields = [scan.metadata.schema.field(name) for name in columns]
+    numbers = tuple((field_id(field), str(field)) for field in fields)
     spelled = json.dumps({name: dict(each) for name, each in params.items()}, sort_keys=True)
     whose = (scan.root.uri, tuple(sorted(scan.root.storage_options.items())), numbers, spelled)
     whole = scan.planned is None
@@ -103,7 +115,7 @@ def _build(
     params: Mapping[str, JsonMapping],
 ) -> Corpus:
     started = time.perf_counter()
-    parts = leaves.over(leaves.places, lambda at: _texts(leaves, at, columns))
+    parts = leaves.over(leaves.positions, lambda at: _texts(leaves, at, columns))
     rows = pa.concat_tables(parts) if parts else _no_rows(leaves, columns)
     with storage_errors("index texts in memory", leaves.scan.root):
         handle = storage.in_memory(rows.select(list(columns)))
@@ -128,22 +140,11 @@ def _extended(
     columns: tuple[str, ...],
     params: Mapping[str, JsonMapping],
 ) -> Corpus | None:
-    """A corpus with the rows that came since as a part of its own; None if rows went, or so many came that it pays."""
+    """A corpus with the rows added since as a separate part; None if rows were removed, or a rebuild is cheaper."""
     started = time.perf_counter()
     owners = tuple(leaf.object_id for leaf in leaves.leaves)
-    known = dict(zip(before.owners, before.versions, strict=True))
-    if not known.keys() <= set(owners) or len(before.starts) > _MOST_PARTS:
-        return None
-    fresh: dict[int, tuple[int, ...] | None] = {}
-    for at, (owner, version) in enumerate(zip(owners, versions, strict=True)):
-        if owner not in known:
-            fresh[at] = None
-        elif known[owner] != version:
-            added = _added(leaves, known[owner], version)
-            if added is None:
-                return None
-            fresh[at] = added
-    if len(fresh) > len(owners) // 2 + 1:
+    fresh = _fresh(before, leaves, owners, versions)
+    if fresh is None or len(fresh) > len(owners) // 2 + 1:
         return None
     parts = leaves.over(list(fresh), lambda at: _texts(leaves, at, columns, fresh[at]))
     rows = pa.concat_tables(parts) if parts else _no_rows(leaves, columns)
@@ -167,6 +168,25 @@ def _extended(
         bytes=before.bytes + int(_INDEX_SHARE * rows.nbytes),
         seconds=time.perf_counter() - started,
     )
+
+
+def _fresh(
+    before: Corpus, leaves: SearchLeaves, owners: tuple[str, ...], versions: tuple[tuple[str, int | None], ...]
+) -> dict[int, tuple[int, ...] | None] | None:
+    """The leaves that got rows since, with the fragments that hold these, None for all; None if rows were removed."""
+    known = dict(zip(before.owners, before.versions, strict=True))
+    if not known.keys() <= set(owners) or len(before.starts) > _MOST_PARTS:
+        return None
+    found: dict[int, tuple[int, ...] | None] = {}
+    for at, (owner, version) in enumerate(zip(owners, versions, strict=True)):
+        if owner not in known:
+            found[at] = None
+        elif known[owner] != version:
+            added = _added(leaves, known[owner], version)
+            if added is None:
+                return None
+            found[at] = added
+    return found
 
 
 def _added(leaves: SearchLeaves, was: tuple[str, int | None], now: tuple[str, int | None]) -> tuple[int, ...] | None:
@@ -201,35 +221,52 @@ def _no_rows(leaves: SearchLeaves, columns: tuple[str, ...]) -> pa.Table:
 
 
 def matches(
-    searched: SearchLeaves, counted: SearchLeaves, query: TextQuery, corpus: Corpus, k: int, *, filtered: bool = True
+    searched: SearchLeaves,
+    counted: SearchLeaves,
+    query: TextQuery,
+    corpus: Corpus | UnionCorpus,
+    k: int,
+    *,
+    filtered: bool = True,
 ) -> Hits:
     """The best matches among the matching rows of the leaves that are searched; the corpus is of those that count.
 
-    Equal scores are asked for as long as they go on, so that the order of rows decides among them.
+    The limit is raised while scores are equal, so that the order of rows decides among them.
     """
     place_of = {owner: at for at, owner in enumerate(corpus.owners)}
     own = np.array([place_of[leaf.object_id] for leaf in searched.leaves], dtype=np.int64)
     allowed = _allowed(searched, corpus, own, whole=len(own) == len(counted.leaves), filtered=filtered)
-    asked = max(_LEAST_ASKED, 2 * k)
+    limit = max(_LEAST_MATCHES, 2 * k)
     while True:
         with storage_errors("search texts", searched.scan.root):
-            positions, scores = storage.matches(corpus.handle, query.query, query.columns, asked, allowed=allowed)
-        if len(scores) < asked or scores[k - 1] > scores[-1]:
+            positions, scores = storage.matches(corpus.handle, query.query, query.columns, limit, allowed=allowed)
+        if len(scores) < limit or scores[k - 1] > scores[-1]:
             break
-        asked *= 4
-    places, addresses = corpus.found(positions.astype(np.int64))
+        limit *= 4
+    leaf_positions, addresses = corpus.found(positions.astype(np.int64))
     back = np.full(len(counted.leaves) + 1, -1, dtype=np.int64)
     back[own] = np.arange(len(own))
-    return Hits.of(back[places], addresses, scores)
+    return Hits.of(back[leaf_positions], addresses, scores)
 
 
 def _allowed(
-    searched: SearchLeaves, corpus: Corpus, own: npt.NDArray[np.int64], *, whole: bool, filtered: bool
-) -> npt.NDArray[np.int64] | None:
-    """The rows of the index that may be found; None if all may."""
-    partly = filtered and not all(map(searched.is_whole, searched.places))
-    found = searched.over(searched.places, searched.matching_addresses) if partly else [None] * len(own)
+    searched: SearchLeaves, corpus: Corpus | UnionCorpus, own: npt.NDArray[np.int64], *, whole: bool, filtered: bool
+) -> bytes | None:
+    """The rows of the index that may be found, as Lance's allow-list; None if all may. That of whole leaves is kept."""
+    partly = filtered and not searched.plan.are_whole
+    found = searched.over(searched.positions, searched.matching_addresses) if partly else [None] * len(own)
     if whole and all(each is None for each in found):
         return None
-    parts = [corpus.positions(int(at), addresses) for at, addresses in zip(own, found, strict=True)]
-    return np.concatenate(parts) if parts else np.array([], dtype=np.int64)
+
+    def spelled() -> bytes:
+        parts = [corpus.positions(int(at), addresses) for at, addresses in zip(own, found, strict=True)]
+        return allow_list(np.concatenate(parts) if parts else [])
+
+    if any(each is not None for each in found):
+        return spelled()
+    key = own.tobytes()
+    if key not in corpus.allowed:
+        if len(corpus.allowed) >= _MOST_ALLOWED:
+            corpus.allowed.clear()
+        corpus.allowed[key] = spelled()
+    return corpus.allowed[key]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -17,23 +18,24 @@ from lancepart.model.values import logical_type
 from lancepart.read import leaf as reading
 from lancepart.read.hits import Hits
 from lancepart.read.leaf import ADDRESS, OpenLeaf
-from lancepart.read.search_leaves import SearchLeaves, leaf_key
+from lancepart.read.leaf_memory import kept, leaf_key
+from lancepart.read.search_leaves import SearchLeaves
 from lancepart.read.search_request import Options, VectorQuery
 from lancepart.read.search_union import SearchUnion
 from lancepart.read.vector_block import METRICS, VectorBlock
 from lancepart.storage import search as storage
 from lancepart.storage.cache import cache
-from lancepart.storage.dataset import Dataset
+from lancepart.storage.leaf_handle import LeafHandle
 from lancepart.storage.search import Ranked
 from lancepart.storage.translate import storage_errors
 
 REFINED = 10
-"""How many times more rows than wanted are ranked anew by their true distances where an index only estimates them."""
+"""How many times more rows than wanted are ranked again by their true distances where an index only estimates them."""
 
 LEAF_BYTES, UNION_BYTES = 16 << 20, 64 << 20
 """Up to so many bytes of vectors are searched in memory, which took less time than an index where it was measured.
 
-The second is for many leaves that no table-wide index covers.
+The second is for many leaves that no table-wide index covers, and for exact searches.
 """
 
 _INDEX_BYTES = 2 << 20
@@ -68,24 +70,30 @@ class VectorSearch:
 
     def _groups(self) -> tuple[list[int], list[int]]:
         """The leaves that are searched one by one, and those that are searched together."""
-        places = list(self.leaves.places)
-        if any(leaf.read_version is None for leaf in self.leaves.leaves):
-            return places, []
-        if self._is_table_wide(places):
-            return [], places
-        if len(places) < 2 or self.options.fast_search:
-            return places, []
-        if self.options.exact or self._fits_memory(places, UNION_BYTES):
-            return [], places
-        alone = [at for at, used in zip(places, self.leaves.over(places, self._index_worth), strict=True) if used]
-        return alone, [at for at in places if at not in set(alone)]
+        positions = list(self.leaves.positions)
+        if not self.leaves.plan.are_fixed:
+            return positions, []
+        if self._table_wide:
+            return [], positions
+        if len(positions) < 2 or self.options.fast_search:
+            return positions, []
+        if self.options.exact or self._fits_memory(positions, UNION_BYTES):
+            return [], positions
+        alone = [at for at, used in zip(positions, self.leaves.over(positions, self._index_worth), strict=True) if used]
+        return alone, [at for at in positions if at not in set(alone)]
 
-    def _is_table_wide(self, places: Sequence[int]) -> bool:
+    @cached_property
+    def _table_wide(self) -> bool:
         """Whether a table-wide index serves: for one leaf only if it has none of its own and is large."""
+        positions = self.leaves.positions
         indexed = [index for index in declared(self.leaves.scan.snapshot) if index.segments and index.is_vector]
         if self.options.exact or all(index.column != self.number for index in indexed):
             return False
-        if not places or self._fits_memory(places, LEAF_BYTES) or (len(places) == 1 and self._index_worth(places[0])):
+        if (
+            not positions
+            or self._fits_memory(positions, LEAF_BYTES)
+            or (len(positions) == 1 and self._index_worth(positions[0]))
+        ):
             return False
         made = self.leaves.union()
         return made is not None and self._union_index(made) is not None
@@ -105,26 +113,37 @@ class VectorSearch:
         name = None if opened is None else opened.matching.names.get(self.number)
         return opened is not None and name is not None and index_on(opened, name, self.metric) is not None
 
+    @property
+    def _leaf_bytes(self) -> int:
+        """Up to how many bytes of a leaf's vectors are searched in memory: more where an index may not be used."""
+        return UNION_BYTES if self.options.exact else LEAF_BYTES
+
     def _bytes(self, at: int) -> int | None:
         """How many bytes the vectors of a leaf take, as far as the manifest knows."""
         stats = self.leaves.leaves[at].stats
         return None if stats is None else int(stats.rows) * int(self.query.vectors[0].nbytes)
 
-    def _fits_memory(self, places: Sequence[int], most: int) -> bool:
+    def _fits_memory(self, positions: Sequence[int], most: int) -> bool:
         """Whether leaves can be searched in memory: all rows of not too many vectors of the usual type."""
         if self.metric not in METRICS or self.options.fast_search:
             return False
         if not pa.types.is_float32(logical_type(self.field.type).value_type):
             return False
-        if self.options.prefilter and not all(map(self.leaves.is_whole, places)):
+        if self.options.prefilter and not self.leaves.plan.are_whole and not all(map(self.leaves.is_whole, positions)):
             return False
-        sizes = [self._bytes(at) for at in places]
-        if None in sizes or any(self.leaves.leaves[at].read_version is None for at in places):
-            return False
-        return sum(size or 0 for size in sizes) <= min(most, cache.capacity // 16)
+        rows = self._rows(positions)
+        return rows is not None and rows * int(self.query.vectors[0].nbytes) <= min(most, cache.capacity // 16)
+
+    def _rows(self, positions: Sequence[int]) -> int | None:
+        """How many rows some leaves have that stay as they are; None where that is not known."""
+        if len(positions) == len(self.leaves.leaves):
+            return self.leaves.plan.rows if self.leaves.plan.are_fixed else None
+        found = [self.leaves.leaves[at] for at in positions]
+        known = [leaf.stats.rows for leaf in found if leaf.stats is not None and leaf.read_version is not None]
+        return sum(known) if len(known) == len(found) else None
 
     @property
-    def _asked(self) -> JsonObject:
+    def _query_options(self) -> JsonObject:
         between = self.options.distance_range
         return {"k": self.options.wanted, "metric": self.metric, "distance_range": between}
 
@@ -132,21 +151,21 @@ class VectorSearch:
     def _vectors(self) -> npt.NDArray[np.generic]:
         return self.query.vectors if self.query.many else self.query.vectors[0]
 
-    def _together(self, places: list[int]) -> list[Hits]:
+    def _together(self, positions: list[int]) -> list[Hits]:
         """Search leaves as one dataset; one by one if they can't be."""
         leaves = self.leaves
-        if len(places) == 1 and len(leaves.leaves) > 1:
-            return [self._leaf(places[0])]
-        if len(places) < len(leaves.leaves):
+        if len(positions) == 1 and len(leaves.leaves) > 1:
+            return [self._leaf(positions[0])]
+        if len(positions) < len(leaves.leaves):
             scan = replace(
-                leaves.scan, planned=replace(leaves.scan.plan(), leaves=tuple(leaves.leaves[at] for at in places))
+                leaves.scan, planned=replace(leaves.scan.plan(), leaves=tuple(leaves.leaves[at] for at in positions))
             )
             part = VectorSearch(SearchLeaves(scan), self.query, self.options, self.metric)
-            found = Hits.together(part._together(list(part.leaves.places)))
-            return [replace(found, leaf=np.asarray(places, dtype=np.int64)[found.leaf])]
+            found = Hits.together(part._together(list(part.leaves.positions)))
+            return [replace(found, leaf=np.asarray(positions, dtype=np.int64)[found.leaf])]
         made = leaves.union()
         if made is None:
-            return leaves.over(places, self._leaf)
+            return leaves.over(positions, self._leaf)
         with storage_errors("search leaves", leaves.scan.root):
             numbers, addresses, distances = self._in_union(made)
         found_places, own = made.split(addresses)
@@ -154,21 +173,19 @@ class VectorSearch:
 
     def _in_union(self, made: SearchUnion) -> Ranked:
         name = made.matching.names[self.number]
-        index = self._union_index(made) if self._is_table_wide(self.leaves.places) else None
-        if index is None and self._fits_memory(self.leaves.places, UNION_BYTES):
+        index = self._union_index(made) if self._table_wide else None
+        if index is None and self._fits_memory(self.leaves.positions, UNION_BYTES):
             key = ("vectors", id(made), name)
-            block = cache.get(key, lambda: _read_block(made.handle, name, made), _block_size)
-            if block[0] is not None:
-                return block[0].nearest(
-                    self.query.vectors, self.options.wanted, self.metric, self.options.distance_range
-                )
+            block, _ = cache.get(key, lambda: (_read_block(made.handle, name), made), lambda held: _block_size(held[0]))
+            if block is not None:
+                return block.nearest(self.query.vectors, self.options.wanted, self.metric, self.options.distance_range)
         restricted = self.leaves.union_restriction(made) if self.options.prefilter else {}
         return storage.nearest(
             made.handle,
             name,
             self._vectors,
             fast=self.options.fast_search,
-            **self._asked,
+            **self._query_options,
             **restricted,
             **(_index_options(self.options, index) if index is not None else {"use_index": False}),
         )
@@ -190,17 +207,24 @@ class VectorSearch:
                 name,
                 self._vectors,
                 fast=self.options.fast_search,
-                **self._asked,
+                **self._query_options,
                 **restricted,
                 **_index_options(self.options, index_on(opened, name, self.metric)),
             )
         return Hits.of(at, addresses, distances, numbers)
 
     def _in_memory(self, at: int, opened: OpenLeaf, name: str) -> Hits | None:
-        key = leaf_key(self.leaves.scan.task_of(self.leaves.leaves[at]))
-        if key is None or not self._fits_memory([at], LEAF_BYTES):
+        key = leaf_key(self.leaves.scan.root, self.leaves.leaves[at])
+        if key is None or not self._fits_memory([at], self._leaf_bytes):
             return None
-        block, _ = cache.get(("vectors", *key, name), lambda: _read_block(opened.handle, name), _block_size)
+        block = kept(
+            ("vectors", name),
+            key,
+            lambda: opened.handle,
+            lambda fragments: _read_block(opened.handle, name, fragments),
+            _joined,
+            _block_size,
+        )
         if block is None:
             return None
         numbers, addresses, distances = block.nearest(
@@ -215,19 +239,25 @@ class VectorSearch:
             return Hits.together([])
         rows = pa.Table.from_batches(found)
         held = storage.in_memory(rows.select([self.query.column]).rename_columns(["v"]))
-        numbers, places, distances = storage.nearest(held, "v", self._vectors, use_index=False, **self._asked)
-        return Hits.of(at, rows.column(ADDRESS).to_numpy()[places.astype(np.int64)], distances, numbers)
+        numbers, positions, distances = storage.nearest(
+            held, "v", self._vectors, use_index=False, **self._query_options
+        )
+        return Hits.of(at, rows.column(ADDRESS).to_numpy()[positions.astype(np.int64)], distances, numbers)
 
     def together(self) -> str | None:
         """How all leaves are searched at once, in words; None if each has a way of its own."""
-        alone, places = self._groups()
-        if alone or not places:
+        alone, positions = self._groups()
+        if alone or not positions:
             return None
-        made = self.leaves.union() if self._is_table_wide(places) else None
+        made = self.leaves.union() if self._table_wide else None
         used = None if made is None else self._union_index(made)
         if used is not None:
             return f"table-wide index {used.name!r} ({used.kind})"
-        return "in memory" if self._fits_memory(places, UNION_BYTES if len(places) > 1 else LEAF_BYTES) else "flat"
+        return (
+            "in memory"
+            if self._fits_memory(positions, UNION_BYTES if len(positions) > 1 else self._leaf_bytes)
+            else "flat"
+        )
 
     def size(self, at: int, way: str) -> str:
         """How one leaf of those that are searched together is searched, in words."""
@@ -241,7 +271,7 @@ class VectorSearch:
         if opened is None or name is None:
             return "skipped, it has no such vectors"
         rows = int(opened.handle.count_rows())
-        if self._fits_memory([at], LEAF_BYTES):
+        if self._fits_memory([at], self._leaf_bytes):
             return f"in memory, {rows} rows"
         used = None if self.options.exact else index_on(opened, name, self.metric)
         if used is None:
@@ -250,25 +280,29 @@ class VectorSearch:
         return f"index {used.name!r} ({used.kind})" + (f", {flat} rows flat" if flat else "")
 
 
-def _read_block(handle: Dataset, name: str, owner: object = None) -> tuple[VectorBlock | None, object]:
-    """The vectors of a dataset in memory, and what must live as long as they do."""
-    rows = storage.all_rows(handle, [name])
-    return VectorBlock.of(rows.column(name), rows.column(storage.ADDRESS).to_numpy()), owner
+def _read_block(handle: LeafHandle, name: str, fragments: Sequence[int] | None = None) -> VectorBlock | None:
+    """The vectors of a dataset, or of some of its fragments, in memory."""
+    rows = storage.all_rows(handle, [name], fragments)
+    return VectorBlock.of(rows.column(name), rows.column(storage.ADDRESS).to_numpy())
 
 
-def _block_size(made: tuple[VectorBlock | None, object]) -> int:
-    return 0 if made[0] is None else made[0].bytes
+def _joined(before: VectorBlock | None, added: VectorBlock | None) -> VectorBlock | None:
+    return None if before is None or added is None else before.with_more(added)
+
+
+def _block_size(block: VectorBlock | None) -> int:
+    return 0 if block is None else block.bytes
 
 
 def index_on(opened: OpenLeaf, name: str, metric: str) -> IndexUse | None:
     """The vector index that answers for a column of a leaf, by the distance that it was built for."""
-    key = leaf_key(opened.task)
+    key = leaf_key(opened.task.root, opened.task.leaf)
     if key is None:
         return _index_on(opened.handle, name, metric)
     return cache.get(("index", *key, name, metric), lambda: _index_on(opened.handle, name, metric), lambda _: 256)
 
 
-def _index_on(handle: Dataset, name: str, metric: str) -> IndexUse | None:
+def _index_on(handle: LeafHandle, name: str, metric: str) -> IndexUse | None:
     for index in storage.indices_on(handle, name):
         details = storage.details_of(index)
         if str(details.get("metric_type", "")).lower() == metric:
@@ -283,7 +317,7 @@ def _index_on(handle: Dataset, name: str, metric: str) -> IndexUse | None:
 
 
 def _index_options(options: Options, index: IndexUse | None) -> JsonObject:
-    """How an index is asked; distances that it only estimates are computed, or those of leaves can't be compared."""
+    """How an index is queried; distances that it only estimates are computed, or those of leaves can't be compared."""
     if options.exact or index is None:
         return {"use_index": not options.exact}
     low, high = options.probes

@@ -1,4 +1,4 @@
-"""Splitting large work: a leaf by its fragments, a group of a join by the leaves of one side."""
+"""Splitting a large group of a join by the leaves of one side."""
 
 from __future__ import annotations
 
@@ -6,41 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lancepart.plan.join_planner import ANTI, INNER, LEFT, RIGHT, SEMI
-from lancepart.plan.pack import pack
 from lancepart.read.group import GroupTask, size_of
 from lancepart.read.leaf import LeafTask
-from lancepart.storage import leaf_data
+from lancepart.read.pieces import cut, packed
 
 _REREAD = 4
 _SPLIT_LEFT = (INNER, LEFT, SEMI, ANTI)
 _SPLIT_RIGHT = (INNER, RIGHT)
-
-
-def sized_pieces(tasks: Sequence[LeafTask], parts: int) -> list[tuple[LeafTask, int]]:
-    """Leaves with their sizes, those larger than a fair share of ``parts`` cut by fragments."""
-    share = sum(map(size_of, ((task,) for task in tasks))) // max(1, parts)
-    found: list[tuple[LeafTask, int]] = []
-    for task in tasks:
-        found += _cut(task, share) if size_of((task,)) > share else [(task, size_of((task,)))]
-    return found
-
-
-def _cut(task: LeafTask, share: int) -> list[tuple[LeafTask, int]]:
-    """One leaf in pieces of about a size; the version is pinned, since fragments are only known in one."""
-    stats = task.leaf.stats
-    if stats is None or stats.fragments < 2:
-        return [(task, size_of((task,)))]
-    handle = leaf_data.open_leaf(task.root, task.leaf.location, task.leaf.read_version)
-    sizes = leaf_data.fragment_sizes(handle)
-    numbers = list(sizes)
-    pieces = pack(list(sizes.values()), -(-sum(sizes.values()) // max(1, share)))
-    return [
-        (
-            replace(task, fragments=tuple(sorted(numbers[at] for at in piece))),
-            sum(sizes[numbers[at]] for at in piece),
-        )
-        for piece in pieces
-    ]
 
 
 def split_groups(tasks: Sequence[GroupTask], parts: int) -> list[GroupTask]:
@@ -63,6 +35,11 @@ def _split(task: GroupTask, share: int) -> Iterator[GroupTask]:
         yield task
 
 
-def _dealt(leaves: Sequence[LeafTask], parts: int) -> list[tuple[LeafTask, ...]]:
-    pieces = sized_pieces(leaves, parts)
-    return [tuple(pieces[at][0] for at in bin) for bin in pack([size for _, size in pieces], parts)]
+def _dealt(tasks: Sequence[LeafTask], parts: int) -> list[tuple[LeafTask, ...]]:
+    """The leaves of one side in so many parts."""
+    known = {task.leaf.object_id: task for task in tasks}
+    pieces = cut(tasks[0].root, [task.leaf for task in tasks], size_of(tasks) // parts)
+    return [
+        tuple(replace(known[piece.leaf.object_id], fragments=piece.fragments) for piece in part)
+        for part in packed(pieces, parts)
+    ]

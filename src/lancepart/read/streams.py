@@ -1,4 +1,4 @@
-"""Leaves as a table that DataFusion reads as it goes."""
+"""Leaves as a table that DataFusion reads lazily."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RUNS = 2
 
 
 class LeafSource(ds.Dataset):  # type: ignore[misc]
-    """Leaves of one table, read batch by batch when DataFusion asks; its columns are numbered: ``c0``, ``c1``."""
+    """Leaves of one table, read batch by batch on demand; its columns are numbered: ``c0``, ``c1``."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class LeafSource(ds.Dataset):  # type: ignore[misc]
         return self._plain
 
     def scanner(self, columns: Sequence[str] | None = None, **_: Any) -> _Scanner:
-        """What DataFusion asks for the schema of the columns that it wants."""
+        """The scanner from which DataFusion takes the schema of projected columns."""
         return _Scanner(self._projected(columns), ())
 
     def get_fragments(self, filter: Any = None) -> list[_Fragment]:

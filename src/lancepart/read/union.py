@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
@@ -14,40 +14,90 @@ from lancepart.model.predicate import Is, Not, Predicate
 from lancepart.plan import planner
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import LeafTask
-from lancepart.read.prefetch import THREADS
 from lancepart.read.union_builder import Builder, Source, has_blobs, live_fragments, schema_of
 from lancepart.read.union_parts import LeafParts, Part, UnionParts, parts_of
-from lancepart.storage import lance_tables, leaf_data, union
+from lancepart.read.union_sources import over, sources_of
+from lancepart.storage import lance_tables, union
 from lancepart.storage.dataset import Dataset
-from lancepart.storage.leaf_data import Fragment
+from lancepart.storage.leaf_handle import Fragment, LeafHandle, data_path
 from lancepart.storage.root import Root
+from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.union import EmptyUnion
 
 if TYPE_CHECKING:
     from lancepart.read.scan import Scan
 
-Item = TypeVar("Item")
-Made = TypeVar("Made")
+_WITHOUT = " without "
+_SUFFIX = re.compile(rf"{_WITHOUT}\d+-\d+$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Union:
-    """One Lance dataset over leaves of a snapshot; ``fragments`` tells of each of its fragments whose it is.
+    """One Lance dataset over leaves of a snapshot; ``fragments`` maps each of its fragments to its owner.
 
     That is the leaf's object id, and the fragment's number in the leaf. ``keys`` are the numbers of fragments by their
-    ``fragment_keys``, ``bases`` those of other directories.
+    ``fragment_keys``, ``states`` both of these keys by number, ``bases`` the numbers of other directories.
     """
 
     dataset: Dataset
     fragments: Mapping[int, tuple[str, int]]
     keys: Mapping[str, int] = dataclass_field(default_factory=dict)
+    states: Mapping[int, tuple[str, str]] = dataclass_field(default_factory=dict)
     bases: Mapping[str, int] = dataclass_field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnionRows:
+    """All rows of some leaves, or those that a filter matches.
+
+    ``partly`` are the leaves of which some rows may not match; by default the filter is applied to all. With the
+    ``snapshot`` that the leaves are of, those whose fragments it records are not opened.
+    """
+
+    root: Root
+    metadata: TableMetadata
+    leaves: Sequence[Leaf]
+    snapshot: Snapshot | None = None
+    predicate: Predicate | None = None
+    partly: frozenset[str] | None = None
+    opener: Callable[[LeafTask], LeafHandle] = reading.open_leaf
+
+    def are_all_of(self, leaf: Leaf) -> bool:
+        """Whether all rows of a leaf match."""
+        return self.predicate is None or (self.partly is not None and leaf.object_id not in self.partly)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnionOptions:
+    """Where a union is, and how its fragments are numbered.
+
+    ``known`` are the numbers of fragments that an index covers, by their ``fragment_keys``; the others get higher ones.
+    ``directories`` are those of datasets whose files are named later. Without ``copying``, leaves of which columns
+    would have to be rewritten are refused, and rows come in the order of the leaves as they are given. If
+    ``by_table``, fragments have the numbers that are theirs in the table, where the manifest gives them any.
+    """
+
+    uri: str = union.MEMORY
+    known: Mapping[str, int] = dataclass_field(default_factory=dict)
+    directories: Sequence[str] = ()
+    copying: bool = True
+    by_table: bool = False
+
+
+_IN_MEMORY = UnionOptions()
 
 
 def of_scan(scan: Scan, uri: str = union.MEMORY) -> Union:
     """Exactly the rows of a scan: leaves that hold others have these hidden by deletion files of the union's own."""
-    partly = matching_partly(scan)
-    return of_leaves(scan.root, scan.metadata, scan.plan().leaves, predicate=scan.predicate, partly=partly, uri=uri)
+    rows = UnionRows(
+        root=scan.root,
+        metadata=scan.metadata,
+        leaves=scan.plan().leaves,
+        snapshot=scan.snapshot,
+        predicate=scan.predicate,
+        partly=matching_partly(scan),
+    )
+    return of_leaves(rows, UnionOptions(uri=uri, by_table=True))
 
 
 def table_provider(scan: Scan, session: object) -> object:
@@ -63,55 +113,33 @@ def matching_partly(scan: Scan) -> frozenset[str]:
     return frozenset(item.object_id for item in planner.plan(scan.snapshot, scan.metadata, other).leaves)
 
 
-def of_leaves(
-    root: Root,
-    metadata: TableMetadata,
-    leaves: Sequence[Leaf],
-    *,
-    predicate: Predicate | None = None,
-    partly: frozenset[str] | None = None,
-    uri: str = union.MEMORY,
-    opener: Callable[[LeafTask], Dataset] = reading.open_leaf,
-    known: Mapping[str, int] | None = None,
-    others: Sequence[str] = (),
-    copying: bool = True,
-) -> Union:
-    """All rows of some leaves, or those that a filter matches, as one dataset in memory or at ``uri``.
-
-    ``partly`` are the leaves of which some rows may not match; by default the filter is asked of all. ``known`` are
-    the numbers of fragments that an index covers, by their ``fragment_keys``; the others get higher ones. ``others``
-    are directories of datasets whose files are named later. Without ``copying``, leaves of which columns would have to
-    be written anew are refused, and rows come in the order of the leaves as they are given.
-    """
+def of_leaves(rows: UnionRows, options: UnionOptions = _IN_MEMORY) -> Union:
+    """Some rows as one dataset in memory, or where the options say."""
+    root, metadata = rows.root, rows.metadata
     kept = parts_of(root, metadata) if metadata.salt and not has_blobs(metadata) else UnionParts(key=None)
-    ordered = sorted(leaves, key=lambda item: item.object_id) if copying else leaves
-    whole = frozenset(item.object_id for item in ordered if predicate is None or _is_whole(item, partly))
+    ordered = sorted(rows.leaves, key=lambda item: item.object_id) if options.copying else rows.leaves
+    whole = frozenset(item.object_id for item in ordered if rows.are_all_of(item))
     there = {item.object_id: kept.known(item) for item in ordered if item.object_id in whole}
 
-    def opened(item: Leaf) -> Source | None:
-        asked = None if item.object_id in whole else predicate
-        return open_source(LeafTask(root=root, metadata=metadata, leaf=item, columns=(), predicate=asked), opener)
+    def task(item: Leaf) -> LeafTask:
+        applied = None if item.object_id in whole else rows.predicate
+        return LeafTask(root=root, metadata=metadata, leaf=item, columns=(), predicate=applied)
 
-    again = [item for item in ordered if there.get(item.object_id) is None]
-    sources = [source for source in over(again, opened) if source is not None]
-    places = [kept.place(root, source.leaf.location, source.handle) for source in sources]
-    named = {other: kept.number(other) for other in others}
-    used = {*named.values(), *(number for place in places for number in place.values())}
+    again = [task(item) for item in ordered if there.get(item.object_id) is None]
+    sources = sources_of(again, kept.shapes, snapshot=rows.snapshot, opener=rows.opener)
+    leaf_bases = [kept.place(root, source.leaf.location, source.bases) for source in sources]
+    named = {other: kept.number(other) for other in options.directories}
+    used = {*named.values(), *(number for place in leaf_bases for number in place.values())}
     used.update(number for each in there.values() if each is not None for number in each.bases)
-    empty = union.create(root, uri, schema_of(metadata, sources), kept.bases.registered(used))
-    builder = Builder(metadata, empty, copying=copying)
-    built = over(list(zip(sources, places, strict=True)), lambda item: _leaf_parts(builder, *item))
+    empty = union.create(root, options.uri, schema_of(metadata, sources), kept.bases.registered(used))
+    builder = Builder(metadata, empty, copying=options.copying)
+    built = over(list(zip(sources, leaf_bases, strict=True)), lambda item: _leaf_parts(builder, *item))
     for source, made in zip(sources, built, strict=True):
         there[source.leaf.object_id] = made
         if source.leaf.object_id in whole and made.is_lasting:
             kept.keep(source.leaf, made)
     kept.account()
-    return _numbered(empty, ordered, there, Numbers(known or {}), named)
-
-
-def _is_whole(leaf: Leaf, partly: frozenset[str] | None) -> bool:
-    """Whether all rows of a leaf match."""
-    return partly is not None and leaf.object_id not in partly
+    return _numbered(empty, ordered, there, Numbers(options.known), named, by_table=options.by_table)
 
 
 def _leaf_parts(builder: Builder, source: Source, place: Mapping[int | None, int]) -> LeafParts:
@@ -133,28 +161,41 @@ def _numbered(
     there: Mapping[str, LeafParts | None],
     numbers: Numbers,
     bases: Mapping[str, int],
+    *,
+    by_table: bool,
 ) -> Union:
-    """The union of the parts of leaves, in the order of leaves but for numbers that are known."""
-    made, hidden, whose = [], {}, {}
+    """The union of the parts of leaves, in the order of leaves but for numbers that are known or the table's."""
+    made, hidden, whose, states = [], {}, {}, {}
     for leaf in leaves:
         found = there.get(leaf.object_id)
         for part in () if found is None else found.parts:
-            number = numbers.of(part.keys)
+            own = leaf.numbers.of(part.fragment) if by_table and leaf.numbers is not None else None
+            number = numbers.of(part.keys, own)
             made.append(replace(part.shown, id=number))
-            whose[number] = (leaf.object_id, part.fragment)
+            whose[number], states[number] = (leaf.object_id, part.fragment), part.keys
             if len(part.hidden):
                 hidden[number] = part.hidden
-    return Union(dataset=empty.filled(made, hidden), fragments=whose, keys=numbers.given, bases=bases)
+    dataset = empty.filled(sorted(made, key=lambda part: part.id), hidden)
+    return Union(dataset=dataset, fragments=whose, keys=numbers.given, states=states, bases=bases)
 
 
 def fragment_keys(location: str, item: Fragment) -> tuple[str, str]:
-    """What tells a fragment of a leaf from all others: the files of its rows, and these with its deleted rows.
+    """The identity of a fragment of a leaf: its data files, and these with its deletions.
 
     An index that was built while rows were deleted lacks them for good, also where a rollback brings them back.
     """
-    rows = " ".join([location, *(file.path for file in item.files)])
+    rows = " ".join([location, *map(data_path, item.files)])
     gone = item.deletion_file
-    return rows, rows if gone is None else f"{rows} without {gone.read_version}-{gone.id}"
+    return rows, rows if gone is None else f"{rows}{_WITHOUT}{gone.read_version}-{gone.id}"
+
+
+def files_of(key: str) -> str:
+    """The part of a key that names the files.
+
+    >>> files_of("leaf data.lance without 3-7")
+    'leaf data.lance'
+    """
+    return _SUFFIX.sub("", key)
 
 
 class Numbers:
@@ -162,15 +203,30 @@ class Numbers:
 
     def __init__(self, known: Mapping[str, int]) -> None:
         self._known, self._next = known, max(known.values(), default=0)
+        self._keys: dict[int, set[str]] = {}
+        for key, number in known.items():
+            self._keys.setdefault(number, set()).add(key)
+        self._used = set(known.values())
         self.given: dict[str, int] = {}
 
-    def of(self, keys: tuple[str, str]) -> int:
-        """The number of a fragment: that which was known with all its rows, or with the same ones deleted."""
-        key = covered_key(keys, self._known)
-        if key is None:
+    def _free(self) -> int:
+        """The next number that is not in use."""
+        self._next += 1
+        while self._next in self._used:
             self._next += 1
-            self.given[keys[1]] = self._next
-            return self._next
+        return self._next
+
+    def of(self, keys: tuple[str, str], own: int | None = None) -> int:
+        """The number of a fragment: that which was known with all its rows, or with the same ones deleted.
+
+        Where one index knows it so, and another knows it with other rows deleted, neither covers it.
+        """
+        key = covered_key(keys, self._known)
+        if key is None or not self._keys[self._known[key]] <= set(keys):
+            number = self._free() if own is None or own in self._used else own
+            self._used.add(number)
+            self.given[keys[1]] = number
+            return number
         self.given[key] = self._known[key]
         return self._known[key]
 
@@ -178,22 +234,3 @@ class Numbers:
 def covered_key(keys: tuple[str, str], covered: Collection[str]) -> str | None:
     """The key under which an index covers all rows of a fragment, None if it does not."""
     return next((key for key in keys if key in covered), None)
-
-
-def over(items: Sequence[Item], action: Callable[[Item], Made]) -> list[Made]:
-    """Do something for each item, on threads."""
-    with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(action, items))
-
-
-def open_source(task: LeafTask, opener: Callable[[LeafTask], Dataset] = reading.open_leaf) -> Source | None:
-    """Open a leaf, and find the rows that its filter matches; None if it has none."""
-    opened = reading.opened(task, opener)
-    if opened is None:
-        return None
-    shape = leaf_data.shape_of(opened.handle)
-    source = Source(leaf=task.leaf, handle=opened.handle, shape=shape, matching=opened.matching)
-    if opened.task.predicate is None:
-        return source
-    found = reading.matching_addresses(opened.task)
-    return replace(source, shown=leaf_data.split_addresses(found)) if len(found) else None

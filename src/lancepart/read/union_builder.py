@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 
 import numpy as np
 import pyarrow as pa
@@ -15,26 +16,28 @@ from lancepart.layout.leaves import Leaf
 from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import TableMetadata, without_ids
 from lancepart.model.schema import field_id
-from lancepart.storage import leaf_data, union
-from lancepart.storage.dataset import Dataset
-from lancepart.storage.leaf_data import Fragment, LeafShape, Offsets
+from lancepart.storage import leaf_handle, union
+from lancepart.storage.leaf_handle import Fragment, LeafHandle, LeafShape, Offsets
 from lancepart.storage.translate import storage_errors
-from lancepart.storage.union import EmptyUnion, File
+from lancepart.storage.union import BasePath, EmptyUnion, File
 
 _BLOB_MARK = b"lance-encoding:blob"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A leaf that is open, with its columns matched to the table's; ``shown`` are the offsets of the rows to show.
+    """A leaf with its fragments, and its columns matched to the table's; ``shown`` are the offsets of the rows to show.
 
-    These are given by fragment, None for all rows that are not deleted.
+    These are given by fragment, None for all rows that are not deleted. ``open`` gives the leaf itself, which is not
+    needed where the manifest records its fragments; ``bases`` are other directories that it names files of.
     """
 
     leaf: Leaf
-    handle: Dataset
+    open: Callable[[], LeafHandle]
+    fragments: tuple[Fragment, ...]
     shape: LeafShape
     matching: Matching
+    bases: Mapping[int, BasePath] = dataclass_field(default_factory=dict)
     shown: Mapping[int, Offsets] | None = None
 
 
@@ -48,7 +51,7 @@ class Columns:
 
 def live_fragments(source: Source) -> list[Fragment]:
     """The fragments of a leaf that have rows."""
-    return [item.metadata for item in source.handle.get_fragments() if item.metadata.num_rows]
+    return [item for item in source.fragments if item.num_rows]
 
 
 def schema_of(metadata: TableMetadata, sources: Sequence[Source]) -> pa.Schema:
@@ -103,6 +106,7 @@ class Builder:
         self.metadata, self.empty, self.copying = metadata, empty, copying
         shape = empty.shape
         self.columns = list(zip(metadata.schema, shape.schema, shape.ids, strict=True))
+        self._columns: dict[tuple[int, int], tuple[Source, Columns]] = {}
 
     def fragments(
         self, source: Source, bases: Mapping[int | None, int], numbered: Sequence[tuple[int, Fragment]]
@@ -110,7 +114,7 @@ class Builder:
         """The fragments of a leaf under their numbers in the union, each with the offsets of rows to hide."""
         columns = self.columns_of(source)
         if columns.computed and not self.copying:
-            raise _refused(source.leaf, "columns of it would have to be written anew")
+            raise _refused(source.leaf, "columns of it would have to be rewritten")
         made = []
         for number, item in numbered:
             shown = self.shown(source, item)
@@ -126,7 +130,16 @@ class Builder:
         return made
 
     def columns_of(self, source: Source) -> Columns:
-        """Which of the union's columns a leaf's files hold as they are, and which must be computed of them."""
+        """Which of the union's columns a leaf's files hold as they are, and which must be computed of them.
+
+        Leaves that share their columns are looked at once; that they are kept keeps their places in memory.
+        """
+        key = id(source.shape), id(source.matching)
+        if key not in self._columns:
+            self._columns[key] = (source, self._found_columns(source))
+        return self._columns[key][1]
+
+    def _found_columns(self, source: Source) -> Columns:
         ids: dict[int, int] = {}
         computed = []
         native = {item[0]: item for item in source.shape.ids}
@@ -149,7 +162,7 @@ class Builder:
         """The offsets of a fragment's rows that the union shows, None for all."""
         if source.shown is not None:
             return source.shown[item.id]
-        return None if item.deletion_file is None else leaf_data.live_offsets(source.handle, item.id)
+        return None if item.deletion_file is None else leaf_handle.live_offsets(source.open(), item.id)
 
     def _computed(self, source: Source, item: Fragment, computed: Sequence[tuple[str, pa.Field]]) -> list[File]:
         """A data file with the columns that are not in the leaf's as the table shows them: of its path, or widened."""
@@ -166,20 +179,21 @@ class Builder:
         return [self.empty.write_columns(pa.table(columns, schema=schema))]
 
     def _read(self, source: Source, item: Fragment, fields: Sequence[pa.Field], names: list[str]) -> list[pa.Array]:
-        """Columns of a fragment in the table's types; at the places of deleted rows any value stands."""
+        """Columns of a fragment in the table's types; deleted rows may have any value."""
+        handle = source.open()
         with storage_errors(f"read the leaf at {source.leaf.location!r}", self.empty.root):
-            found = source.handle.scanner(
+            found = handle.scanner(
                 columns=names,
                 with_row_address=True,
-                fragments=leaf_data.fragments_of(source.handle, [item.id]),
+                fragments=leaf_handle.fragments_of(handle, [item.id]),
                 **AS_BYTES,
             ).to_table()
         offsets = (found.column("_rowaddr").to_numpy() & np.uint64(0xFFFFFFFF)).astype(np.int64)
-        places = np.zeros(int(item.physical_rows), dtype=np.int64)
-        places[offsets] = np.arange(len(offsets))
+        positions = np.zeros(int(item.physical_rows), dtype=np.int64)
+        positions[offsets] = np.arange(len(offsets))
         batch = found.combine_chunks().to_batches()[0]
         shown = to_table_columns(batch, fields, source.matching)
-        return [pc.take(column, pa.array(places)) for column in shown.columns]
+        return [pc.take(column, pa.array(positions)) for column in shown.columns]
 
 
 def _refused(item: Leaf, reason: str) -> UnsupportedOperationError:

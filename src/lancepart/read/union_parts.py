@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
+from lancepart.read.union_sources import Shapes
 from lancepart.storage.cache import cache
-from lancepart.storage.dataset import Dataset
-from lancepart.storage.leaf_data import Fragment, Offsets
+from lancepart.storage.leaf_handle import Fragment, Offsets
 from lancepart.storage.root import Root
-from lancepart.storage.union import Bases
+from lancepart.storage.union import BasePath, Bases
 
 _PART_BYTES = 2 << 10
 _EMPTY_BYTES = 16 << 10
@@ -22,7 +22,7 @@ _EMPTY_BYTES = 16 << 10
 class Part:
     """A fragment of a leaf as a union names it, not numbered yet, with the offsets of its rows to hide.
 
-    ``keys`` tell it from all others, ``fragment`` is its number in the leaf.
+    ``keys`` identify it, ``fragment`` is its number in the leaf.
     """
 
     keys: tuple[str, str]
@@ -55,6 +55,7 @@ class UnionParts:
 
     key: Hashable
     bases: Bases = field(default_factory=Bases)
+    shapes: Shapes = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _parts: dict[str, tuple[int, LeafParts]] = field(default_factory=dict)
     _held: int = 0
@@ -82,14 +83,14 @@ class UnionParts:
         with self._lock:
             return self.bases.number(path, is_dataset=True)
 
-    def place(self, root: Root, location: str, handle: Dataset) -> dict[int | None, int]:
+    def place(self, root: Root, location: str, bases: Mapping[int, BasePath]) -> dict[int | None, int]:
         """The numbers of the directories that a leaf names files of."""
         with self._lock:
-            return self.bases.of_leaf(root, location, handle)
+            return self.bases.of_leaf(root, location, bases)
 
 
 def parts_of(root: Root, metadata: TableMetadata) -> UnionParts:
-    """What is kept for unions of a table under its definition."""
+    """The cached parts of unions of a table under its definition."""
     options = tuple(sorted(root.storage_options.items()))
     schema = metadata.schema.serialize().to_pybytes()
     key = ("union parts", root.uri, options, metadata.salt, metadata.layout, schema)

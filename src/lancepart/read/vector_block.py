@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -13,21 +14,54 @@ from lancepart.model.values import logical_type
 from lancepart.storage.search import Ranked
 
 Floats: TypeAlias = npt.NDArray[np.floating]
-Places: TypeAlias = npt.NDArray[np.int64]
+Positions: TypeAlias = npt.NDArray[np.int64]
 Between: TypeAlias = tuple[float | None, float | None] | None
 
 METRICS = ("l2", "cosine", "dot")
 _EPSILON = float(np.finfo(np.float32).eps)
 _AT_ONCE = 1 << 24
+_SPARE = 8
+
+
+class _Room:
+    """Arrays with room for more rows; ``used`` of them are taken, by the longest block that shares the arrays."""
+
+    def __init__(self, block: VectorBlock, rows: int) -> None:
+        self.used, self.rows = len(block.vectors), rows
+        self.arrays = tuple(np.empty((rows, *part.shape[1:]), dtype=part.dtype) for part in block.parts)
+        self.lock = threading.Lock()
+        for room, part in zip(self.arrays, block.parts, strict=True):
+            room[: self.used] = part
+
+    def extended(self, block: VectorBlock, added: VectorBlock) -> VectorBlock | None:
+        """A block with others behind it in the same arrays; None if they are full, or another block was extended."""
+        first, last = len(block.vectors), len(block.vectors) + len(added.vectors)
+        with self.lock:
+            if self.used != first or last > self.rows:
+                return None
+            self.used = last
+        for room, part in zip(self.arrays, added.parts, strict=True):
+            room[first:last] = part
+        vectors, squares, addresses = (room[:last] for room in self.arrays)
+        return VectorBlock(vectors=vectors, squares=squares, addresses=addresses, room=self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorBlock:
-    """Vectors row by row, their squared lengths, and the addresses of their rows."""
+    """Vectors row by row, their squared lengths, and the addresses of their rows.
+
+    Blocks that were made of each other share their arrays: rows that one has are never written again.
+    """
 
     vectors: Floats
     squares: Floats
     addresses: npt.NDArray[np.uint64]
+    room: _Room | None = None
+
+    @property
+    def parts(self) -> tuple[npt.NDArray[np.generic], ...]:
+        """Its arrays."""
+        return self.vectors, self.squares, self.addresses
 
     @classmethod
     def of(cls, column: pa.Array | pa.ChunkedArray, addresses: npt.ArrayLike) -> VectorBlock | None:
@@ -46,31 +80,40 @@ class VectorBlock:
             return None
         return cls(vectors=vectors, squares=squares, addresses=np.asarray(addresses, dtype=np.uint64)[valid])
 
+    def with_more(self, added: VectorBlock) -> VectorBlock:
+        """These vectors and others; they are copied only when the arrays are full, which is ever more seldom."""
+        found = None if self.room is None else self.room.extended(self, added)
+        if found is None:
+            rows = len(self.vectors) + len(added.vectors)
+            found = _Room(self, rows + rows // _SPARE).extended(self, added)
+        assert found is not None
+        return found
+
     @property
     def bytes(self) -> int:
-        """How much memory it takes."""
-        return int(self.vectors.nbytes + self.squares.nbytes + self.addresses.nbytes)
+        """How much memory it takes, with the room for more."""
+        return sum(int(part.nbytes) for part in (self.parts if self.room is None else self.room.arrays))
 
     def nearest(self, queries: npt.ArrayLike, k: int, metric: str, between: Between) -> Ranked:
         """The k best rows of each query: its number, the rows' addresses and distances."""
         found: list[Ranked] = []
         for number, query in enumerate(np.asarray(queries, dtype=np.float32)):
-            places, distances = self._nearest(query, k, metric, between)
-            found.append((np.full(len(places), number, dtype=np.int32), self.addresses[places], distances))
+            positions, distances = self._nearest(query, k, metric, between)
+            found.append((np.full(len(positions), number, dtype=np.int32), self.addresses[positions], distances))
         return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))  # type: ignore[return-value]
 
-    def _nearest(self, query: Floats, k: int, metric: str, between: Between) -> tuple[Places, Floats]:
-        places = self._candidates(query, k, metric) if between is None else np.arange(len(self.vectors))
-        distances = _distances(self.vectors[places], query, metric)
+    def _nearest(self, query: Floats, k: int, metric: str, between: Between) -> tuple[Positions, Floats]:
+        positions = self._candidates(query, k, metric) if between is None else np.arange(len(self.vectors))
+        distances = _distances(self.vectors[positions], query, metric)
         kept = np.isfinite(distances)
         for bound, test in zip(between or (), (np.greater_equal, np.less), strict=False):
             kept &= True if bound is None else test(distances, np.float32(bound))
-        places, distances = places[kept], distances[kept]
-        order = np.lexsort((self.addresses[places], distances))[:k]
-        return places[order], distances[order]
+        positions, distances = positions[kept], distances[kept]
+        order = np.lexsort((self.addresses[positions], distances))[:k]
+        return positions[order], distances[order]
 
-    def _candidates(self, query: Floats, k: int, metric: str) -> Places:
-        """Places of at least the k best rows: rounding may change their order, but not by more than a margin."""
+    def _candidates(self, query: Floats, k: int, metric: str) -> Positions:
+        """Positions of at least the k best rows: rounding may change their order, but not by more than a margin."""
         if len(self.vectors) <= 2 * k:
             return np.arange(len(self.vectors))
         products = np.einsum("ij,j->i", self.vectors, query)

@@ -51,7 +51,9 @@ def _refuse(change: AlterStep) -> None:
     if kind == "unknown":
         raise UnsupportedOperationError(f"ALTER TABLE: {change['text']} is not supported")
     if kind != "property" and len(change["column"]) != 1:
-        raise UnsupportedOperationError(f"ALTER TABLE: {'.'.join(change['column'])} is inside a column, not one itself")
+        raise UnsupportedOperationError(
+            f"ALTER TABLE: {'.'.join(change['column'])} is a nested field: only top-level columns can be altered"
+        )
     if kind == "property" and change["key"] in ("transactions", "provider", "location"):
         raise UnsupportedOperationError(f"the property {change['key']!r} is fixed when a table is made")
     if kind == "add" and change["positioned"]:

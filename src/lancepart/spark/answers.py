@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from lancepart.commit.actions import Delete
 from lancepart.errors import InvalidInputError, TableNotFoundError
-from lancepart.spark import operations as ops
-from lancepart.spark import protocol, warm
+from lancepart.model.predicate import Constant
+from lancepart.spark import operations, protocol, table_messages, warm
 from lancepart.spark.describe import partitions_of, schema_json, table_info
 from lancepart.spark.filters import predicate_of
+from lancepart.spark.inline import inlined, task_count
 from lancepart.spark.options import check, check_batch
 from lancepart.spark.planning import plan
 from lancepart.spark.protocol import Message, Request
 from lancepart.spark.source import (
     Options,
-    Plan,
     feed_schema,
     location,
     plan_bytes,
@@ -25,6 +25,7 @@ from lancepart.spark.source import (
     wanted_version,
     wants_changes,
 )
+from lancepart.spark.spark_plan import Pickled
 from lancepart.spark.tasks import handed
 from lancepart.spark.types import read_schema, spark_schema
 from lancepart.table import PartitionedTable, open_table
@@ -32,8 +33,8 @@ from pyspark_lancepart.functions import ReadFunction, WriteFunction, command
 
 
 def answer(request: Request) -> Message:
-    """Do what a request asks."""
-    known = ops.OPERATIONS.get(request.op)
+    """Execute a request and return its reply."""
+    known = operations.OPERATIONS.get(request.op)
     if known is None:
         raise InvalidInputError(f"there is no operation {request.op!r}: use the jar inside lancepart")
     body = protocol.from_json(known.request, request.body, request.op)
@@ -46,77 +47,103 @@ def answer(request: Request) -> Message:
     return statements.respond(request.options, request.op, body)
 
 
-def _table(options: Options, request: ops.Nothing) -> Message:
+def _table(options: Options, request: table_messages.Nothing) -> Message:
     """Table metadata, all of it at one snapshot."""
     table = _fresh(options)
     shown = feed_schema(table.schema) if wants_changes(options) else table.schema
-    return ops.TableReply(schema=schema_json(spark_schema(shown)), table=table_info(table, table.version))
+    return table_messages.TableReply(schema=schema_json(spark_schema(shown)), table=table_info(table, table.version))
 
 
-def _exists(options: Options, request: ops.Nothing) -> Message:
+def _exists(options: Options, request: table_messages.Nothing) -> Message:
     try:
         _fresh(options)
     except TableNotFoundError:
-        return ops.ExistsReply(exists=False)
-    return ops.ExistsReply(exists=True)
+        return table_messages.ExistsReply(exists=False)
+    return table_messages.ExistsReply(exists=True)
 
 
-def _scan(options: Options, request: ops.ScanRequest) -> Message:
+def _scan(options: Options, request: table_messages.ScanRequest) -> Message:
     check_batch(options)
     if wanted_version(options) is not None:
         refuse_other_version(_fresh(options).version, request.version)
     found = plan(_pinned(options, request.version), request)
     schema = spark_schema(found.schema)
-    return ops.ScanReply(
+    streams = inlined(found, schema, request.inline_bytes)
+    return table_messages.ScanReply(
         schema=schema_json(schema),
-        read=read_plan(plan_bytes(found), schema),
-        tasks=len(found.tasks),
+        read=read_plan(plan_bytes(found), schema) if streams is None else inline_plan(streams),
+        tasks=task_count(found, streams),
         keys=found.keys,
         partitioning=tuple(part.to_json() for part in found.parts),
         rows=found.rows,
         bytes=found.bytes,
         estimated_bytes=found.estimated_bytes,
+        leaves_read=found.pruning.read,
+        leaves_pruned=found.pruning.pruned,
+        fragments=found.pruning.fragments,
+        reasons=found.pruning.reasons,
     )
 
 
-def _handed_over(options: Options, request: ops.HandedOverRequest) -> Message:
+def _handed_over(options: Options, request: table_messages.HandedOverRequest) -> Message:
     schema, planned = handed(options, request.columns)
-    return ops.RowsReply(schema=schema_json(schema), read=read_plan(planned, schema))
+    return table_messages.RowsReply(schema=schema_json(schema), read=read_plan(planned, schema))
 
 
-def _partitions(options: Options, request: ops.PartitionsRequest) -> Message:
-    return ops.PartitionsReply(partitions=partitions_of(_pinned(options, request.version)))
+def _search(options: Options, request: table_messages.SearchRequest) -> Message:
+    from lancepart.spark import table_function
+
+    return table_function.planned(_pinned(options, request.version), request, location(options))
 
 
-def _delete(options: Options, request: ops.DeleteRequest) -> Message:
+def _search_rows(options: Options, request: table_messages.SearchRowsRequest) -> Message:
+    from lancepart.spark import table_function
+
+    return table_function.answered(_pinned(options, request.version), request)
+
+
+def _partitions(options: Options, request: table_messages.PartitionsRequest) -> Message:
+    return table_messages.PartitionsReply(partitions=partitions_of(_pinned(options, request.version)))
+
+
+def _delete(options: Options, request: table_messages.DeleteRequest) -> Message:
     """Remove rows by filters that mean the same here as in Spark."""
     table = _opened(options)
-    predicate = predicate_of(request.where, (), table.schema)
-    return ops.Committed(version=table.delete("true" if predicate is None else predicate.to_sql()))
+    where = predicate_of(request.where, (), table.schema) or Constant(value=True)
+    return table_messages.Committed(version=table._perform(Delete(where=where), None))
 
 
-def _write(options: Options, request: ops.WriteRequest) -> Message:
-    from lancepart.spark import writing
+def _write(options: Options, request: table_messages.WriteRequest) -> Message:
+    from lancepart.spark import planned_writes, writing
 
-    planned = pickle.dumps(writing.plan(options, read_schema(request.schema), request))
-    return ops.WriteReply(function=command(WriteFunction(planned), WriteFunction.schema()), writer=planned)
-
-
-def _commit(options: Options, request: ops.CommitRequest) -> Message:
-    return ops.Committed(version=pickle.loads(request.writer).commit(request.reports))
+    planned = planned_writes.dumps(writing.plan(options, read_schema(request.schema), request))
+    return table_messages.WriteReply(function=command(WriteFunction(planned), WriteFunction.schema()), writer=planned)
 
 
-def _abort(options: Options, request: ops.AbortRequest) -> Message:
-    pickle.loads(request.writer).abort()
-    return ops.Nothing()
+def _commit(options: Options, request: table_messages.CommitRequest) -> Message:
+    from lancepart.spark import planned_writes
+
+    return table_messages.Committed(version=planned_writes.loads(request.writer).commit(request.reports))
 
 
-def read_plan(planned: Plan, schema: Any) -> ops.ReadPlan:
+def _abort(options: Options, request: table_messages.AbortRequest) -> Message:
+    from lancepart.spark import planned_writes
+
+    planned_writes.loads(request.writer).abort()
+    return table_messages.Nothing()
+
+
+def read_plan(planned: Pickled, schema: Any) -> table_messages.ReadPlan:
     """A plan as Spark's Python workers take it."""
     work, tasks = planned
-    return ops.ReadPlan(
+    return table_messages.ReadPlan(
         function=command(ReadFunction(work, json.dumps(schema_json(schema))), schema), tasks=tuple(tasks)
     )
+
+
+def inline_plan(streams: Sequence[bytes]) -> table_messages.ReadPlan:
+    """Rows that are there already: no worker reads them."""
+    return table_messages.ReadPlan(function=b"", tasks=tuple(streams), inline=True)
 
 
 def _fresh(options: Options) -> PartitionedTable:
@@ -141,6 +168,8 @@ _ANSWERS: Mapping[str, Callable[[Options, Any], Message]] = {
     "exists": _exists,
     "scan": _scan,
     "handed_over": _handed_over,
+    "search": _search,
+    "search_rows": _search_rows,
     "partitions": _partitions,
     "delete": _delete,
     "write": _write,

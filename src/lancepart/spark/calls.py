@@ -1,4 +1,4 @@
-"""What procedures do, one function each: in this process, with rows that tell what was done."""
+"""The procedures, one function each: run in this process, with the outcome as rows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s.`]+))\s*")
 
 
 def path_of(text: str) -> list[str]:
-    """The parts of a name, which stand in back-ticks where they hold dots or spaces.
+    """The parts of a name, which are in backticks if they contain dots or spaces.
 
     >>> path_of("ns.`we.ird`.t"), path_of("`a``b`")
     (['ns', 'we.ird', 't'], ['a`b'])
@@ -92,7 +92,7 @@ def _version(text: str) -> int | str:
 
 
 def value_of(text: str) -> Any:
-    """A parameter that was given as a text: a number or a truth where it reads as one.
+    """A parameter that was given as a text: a number or a boolean where it reads as one.
 
     >>> value_of("4"), value_of("true"), value_of("cosine")
     (4, True, 'cosine')
@@ -118,13 +118,30 @@ def rewrite(warehouse: Warehouse, given: Arguments) -> Rows:
 
 
 def create_index(warehouse: Warehouse, given: Arguments) -> Rows:
-    """Build an index in every partition."""
+    """Declare an index and build it, in partitions or over the table."""
     params = {key: value_of(text) for key, text in (given["params"] or {}).items() if text is not None}
     if taken := sorted(params.keys() & {"column", "kind", "name", "scope", "where", "spark", "progress"}):
         raise InvalidInputError(f"{taken[0]!r} is no parameter of an index")
-    upkeep = _table(warehouse, given).maintenance
-    done = upkeep.create_index(given["column"], given["kind"], name=given["name"], progress=False, **params)
+    done = _table(warehouse, given).maintenance.create_index(
+        given["column"],
+        given["kind"],
+        scope=given["scope"],
+        where=given["where"],
+        name=given["name"],
+        progress=False,
+        **params,
+    )
     return _result_rows(done)
+
+
+def optimize_indices(warehouse: Warehouse, given: Arguments) -> Rows:
+    """Let indices cover rows and partitions that came since."""
+    return _result_rows(_table(warehouse, given).maintenance.optimize_indices(progress=False))
+
+
+def drop_index(warehouse: Warehouse, given: Arguments) -> Rows:
+    """Remove an index."""
+    return _result_rows(_table(warehouse, given).maintenance.drop_index(given["name"], progress=False))
 
 
 def expire(warehouse: Warehouse, given: Arguments) -> Rows:
@@ -143,6 +160,12 @@ def remove_orphans(warehouse: Warehouse, given: Arguments) -> Rows:
     if given["table"] is None:
         return _result_rows(garbage.remove_orphans(warehouse, limit, dry_run=dry_run))
     return _result_rows(_table(warehouse, given).maintenance.remove_orphans(limit, dry_run, progress=False))
+
+
+def repair(warehouse: Warehouse, given: Arguments) -> Rows:
+    """Empty partitions whose files are gone."""
+    found = _table(warehouse, given).maintenance.repair(dry_run=bool(given["dry_run"]))
+    return _result_rows(found)
 
 
 def rollback(warehouse: Warehouse, given: Arguments) -> Rows:

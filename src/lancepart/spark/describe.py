@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lancepart.layout.layouts import capabilities
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.aliases import JsonMapping, JsonObject
 from lancepart.model.partition_by import span_of
 from lancepart.model.spec import PartitionField
 from lancepart.spark.literals import is_exact
-from lancepart.spark.operations import TableInfo
 from lancepart.spark.spark_partitioning import key_parts, partition_sources
+from lancepart.spark.table_messages import TableInfo
 from lancepart.table import PartitionedTable
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def table_info(table: PartitionedTable, version: int) -> TableInfo:
         partitioning=tuple(part.to_json() for part in parts),
         by=tuple(spelled(metadata)),
         fields=tuple(field.field_id for field in metadata.spec.fields),
+        snapshots=capabilities(metadata).snapshots,
     )
 
 

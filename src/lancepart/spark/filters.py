@@ -1,7 +1,7 @@
-"""Spark's filters as ours: never stricter than Spark means them, since what is lost here nobody looks at again.
+"""Spark's filters as ours: never stricter than in Spark, since rows that are dropped here are lost.
 
-Negations are carried inward first, so that only the rows for which a part is TRUE count, and letting more rows through
-in one place lets more rows through in all.
+Negations are pushed inward first, so that only the rows for which a part is TRUE count, and widening one part widens
+the whole filter.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ from lancepart.model.predicate import (
     Or,
     Predicate,
     StartsWith,
-    all_of,
-    any_of,
 )
+from lancepart.model.predicate_chains import all_of, any_of
 from lancepart.spark.literals import literal
 
 Tree: TypeAlias = JsonMapping
@@ -40,18 +39,18 @@ _NANOSECONDS = 1_000
 
 
 def predicate_of(handled: Sequence[Tree], pushed: Sequence[Tree], schema: pa.Schema) -> Predicate | None:
-    """All filters together: those that Spark will not look at again, and whatever can be said of the others."""
+    """All filters together: those that Spark does not apply again, and as much of the others as can be expressed."""
     converter = _Converter(schema)
     parts = [converter.convert(tree, negated=False) for tree in handled]
     if None in parts:
-        raise InternalError("a filter that was promised to Spark can't be answered")
+        raise InternalError("a filter that was accepted as pushed down can't be evaluated")
     parts += [converter.convert(tree, negated=False) for tree in pushed]
     kept = tuple(part for part in parts if part is not None)
     return None if not kept else all_of(kept)
 
 
 class _Converter:
-    """Filters over one schema; ``None`` stands for a filter of which nothing can be said."""
+    """Filters over one schema; ``None`` is a filter that can't be expressed."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._types = {field.name: field.type for field in schema}
@@ -107,7 +106,7 @@ class _Converter:
         return self._compared(column, _OPPOSITE[operator] if negated else operator, other["value"])
 
     def _same(self, column: str, text: str | None, *, negated: bool) -> Predicate | None:
-        """``<=>``, to which NULL is a value like others."""
+        """``<=>``, which treats NULL as a value."""
         if text is None:
             return _null(column, expected=not negated)
         found = self._compared(column, "<>" if negated else "=", text)
@@ -154,8 +153,15 @@ class _Converter:
         column, prefix = self._column(children[0]), children[1].get("value")
         if column is None or prefix is None or self._types[column] not in {pa.string(), pa.large_string()}:
             return None
+        if not prefix:
+            return self._begins_with_nothing(column, negated=negated)
         plain = StartsWith(column=column, prefix=prefix)
         return Not(operand=plain) if negated else plain
+
+    @staticmethod
+    def _begins_with_nothing(column: str, *, negated: bool) -> Predicate:
+        """What every text does, and NULL neither does nor does not."""
+        return Constant(value=None) if negated else _null(column, expected=False)
 
 
 def _both(parts: Sequence[Predicate | None]) -> Predicate | None:
@@ -181,8 +187,8 @@ def _float(plain: Comparison) -> Predicate | None:
     if math.isnan(value):
         return _null(column, expected=False)
     if value == 0 and plain.operator in {"=", "<>"}:
-        zeros = tuple(pa.scalar(zero, plain.literal.type) for zero in (0.0, -0.0))
-        return In(column=column, values=zeros) if plain.operator == "=" else _null(column, expected=False)
+        zeros = tuple(replace(plain, literal=pa.scalar(zero, plain.literal.type)) for zero in (0.0, -0.0))
+        return Or(operands=zeros) if plain.operator == "=" else _null(column, expected=False)
     if value == 0:
         plain = replace(plain, literal=pa.scalar(-0.0 if plain.operator in {">=", "<"} else 0.0, plain.literal.type))
     if plain.operator in {">", ">="}:
@@ -191,7 +197,7 @@ def _float(plain: Comparison) -> Predicate | None:
 
 
 def _nanoseconds(plain: Comparison) -> Predicate | None:
-    """Spark sees the microsecond that a moment lies in, which is a thousand of the column's own ticks."""
+    """Spark sees the microsecond of a timestamp, which is a thousand of the column's nanoseconds."""
     first = plain.literal
     after = first.value + _NANOSECONDS
     if after >= 2**63:

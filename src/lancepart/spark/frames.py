@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 from lancepart.commit.distributed_write import WriteJob, WriteResult
 from lancepart.layout import create
 from lancepart.plan import planner
+from lancepart.spark import planned_writes
 from lancepart.spark.results import loads
 from lancepart.spark.tasks import task_count
 from lancepart.spark.types import from_spark
@@ -27,11 +27,11 @@ _MANY_FRAGMENTS = 10_000
 
 
 def stage(job: WriteJob, frame: Any, schema: pa.Schema, distribution: str = AUTO) -> list[WriteResult]:
-    """Let the executors write a DataFrame's rows; what each task reports."""
+    """Write a DataFrame's rows on the executors; the reports of the tasks."""
     check_distribution(distribution)
     columns = columns_of(frame.schema, schema)
     (check if job.partial else check_complete)(columns, schema)
-    packed = pickle.dumps(Writing(job=job, schema=columns))
+    packed = planned_writes.dumps(Writing(job=job, schema=columns))
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from lancepart.spark.frames import reported
@@ -44,12 +44,11 @@ def stage(job: WriteJob, frame: Any, schema: pa.Schema, distribution: str = AUTO
 
 def reported(packed: bytes, batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
     """One task, on the executor that it was sent to."""
-    writing: Writing = pickle.loads(packed)
-    return pa.RecordBatch.from_pydict({"report": [writing.write(batches)]})
+    return pa.RecordBatch.from_pydict({"report": [planned_writes.loads(packed).write(batches)]})
 
 
 def _distributed(job: WriteJob, frame: Any, packed: bytes, distribution: str) -> Any:
-    """The frame in as many tasks, and its rows in such, that not too many small files come of it."""
+    """The frame repartitioned so that a write makes few small files."""
     if distribution == NONE:
         return frame
     tasks = _TASKS_A_CORE * task_count(frame.sparkSession)
@@ -68,9 +67,10 @@ def _distributed(job: WriteJob, frame: Any, packed: bytes, distribution: str) ->
 
 def placed(packed: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Rows with a number that is the same for all rows of a partition."""
-    writing: Writing = pickle.loads(packed)
+    writing = planned_writes.loads(packed)
+    assert isinstance(writing, Writing)
     manifest = Manifest(writing.job.root)
-    metadata = create.load(manifest, manifest.snapshot(writing.job.version))
+    metadata = create.load(manifest.snapshot(writing.job.version))
     for batch in batches:
         rows = fit(pa.Table.from_batches([from_spark(batch, writing.schema)]), metadata.plain_schema)
         found = partition_numbers(rows, metadata.schema, metadata.spec)
@@ -80,4 +80,4 @@ def placed(packed: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
 def _leaves(job: WriteJob) -> int:
     manifest = Manifest(job.root)
     snapshot = manifest.snapshot(job.version)
-    return sum(planner.leaf_counts(snapshot, create.load(manifest, snapshot)).values())
+    return sum(planner.leaf_counts(snapshot, create.load(snapshot)).values())

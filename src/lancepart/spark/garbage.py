@@ -23,7 +23,7 @@ _PLACE = re.compile(r"[0-9a-f]{8}_.+", re.DOTALL)
 def remove_orphans(
     warehouse: Warehouse, older_than: timedelta | datetime = AGE, *, dry_run: bool = False
 ) -> MaintenanceResult:
-    """Remove directories of the root that look like tables of ours in every file, and that no row of the catalog names.
+    """Remove directories of the root that contain only files of our tables, and that no row of the catalog names.
 
     All files of a directory are older than ``older_than``. A statement that took longer to make a table is refused when
     it publishes it.
@@ -67,7 +67,7 @@ def _remove(warehouse: Warehouse, name: str, files: list[FileInfo]) -> bool:
 
 
 def _is_garbage(warehouse: Warehouse, name: str, files: list[FileInfo], cutoff: datetime) -> bool:
-    """Whether a directory is old and ours; the catalog is asked last, so that its answer is the newest."""
+    """Whether a directory is old and ours; the catalog is checked last, so that its answer is the newest."""
     if not files or any(info.modified > cutoff for info in files):
         return False
     ours = all(removal.is_of_root(info.path[len(name) + 1 :]) for info in files) and _has_been_table(warehouse, name)

@@ -19,8 +19,9 @@ from lancepart.model.duration import age
 from lancepart.spark import remove_orphans
 from lancepart.spark.calls import value_of
 from lancepart.spark.importing import FILES, import_table
+from lancepart.spark.ingestion import Ingestion, IngestSource
 from lancepart.spark.options import check_keys
-from lancepart.spark.session import session
+from lancepart.spark.session_builder import session
 from lancepart.spark.types import arrow_schema
 from lancepart.spark.writing import partition_list
 from lancepart.table import PartitionedTable, create_table, open_table, upgrade
@@ -55,7 +56,7 @@ class JobRun:
         return open_table(self.root, storage_options=self.storage)
 
     def done(self, **summary: object) -> None:
-        """Tell how it went."""
+        """Print the summary."""
         payload = {"job": self.name, "ok": True, "root": self.root, "seconds": round(time.monotonic() - self.begun, 3)}
         print(json.dumps(payload | summary, default=str), flush=True)
 
@@ -77,23 +78,13 @@ def ingest(
     storage: Storage = [],  # noqa: B006
 ) -> None:
     """Append, overwrite or upsert what Spark can read."""
-    if mode == "append" and key is None:
-        raise InvalidInputError("give an append a --key that names the run, so that a second try adds nothing twice")
+    ingestion = Ingestion(mode=mode, on=on, where=where, key=key)
+    read = IngestSource(name=source, format=format, columns=columns, options=pairs(option))
     job = JobRun("ingest", root, master, conf, storage)
-    reader = job.spark.read.options(**pairs(option))
-    reader = reader if columns is None else reader.schema(columns)
-    frame = job.spark.table(source) if format == "table" else reader.format(format).load(source)
+    frame = read.frame(job.spark)
     table = _made(job, frame, partition_by)
     before = table.version
-    match mode:
-        case "append":
-            version = table.append(frame, idempotency_key=key)
-        case "overwrite":
-            version = table.overwrite(frame, where, idempotency_key=key)
-        case "upsert":
-            version = table.upsert(frame, partition_list(on) if on else [], idempotency_key=key)
-        case _:
-            raise InvalidInputError(f"mode is {mode!r}: use append, overwrite or upsert")
+    version = ingestion.write(frame, table)
     job.done(mode=mode, key=key, version=version, changed=version != before)
 
 
@@ -109,7 +100,7 @@ def run_import(
     conf: Conf = [],  # noqa: B006
     storage: Storage = [],  # noqa: B006
 ) -> None:
-    """Import another table, going on where an earlier run was stopped."""
+    """Import another table; a run that was stopped is resumed."""
     job = JobRun("import", root, master, conf, storage)
     by = partition_list(partition_by) if partition_by else ()
     found = import_table(
@@ -186,7 +177,7 @@ def expire(
 def orphans(
     root: Root,
     older_than: Annotated[str, typer.Option(help="an age, longer than the longest write: 3d")],
-    dry_run: Annotated[bool, typer.Option(help="only tell what would be removed")] = False,
+    dry_run: Annotated[bool, typer.Option(help="only list what would be removed")] = False,
     warehouse: Annotated[
         bool, typer.Option(help="the root is a warehouse: remove tables that it does not name")
     ] = False,
@@ -221,7 +212,7 @@ def run_upgrade(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a job; it ends the process with 0, 1 if it failed, 2 if it was asked wrongly, 130 if it was interrupted."""
+    """Run a job; the exit code is 0, 1 if it failed, 2 if its arguments are wrong, 130 if it was interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         given, defaults = configured(given)
@@ -265,7 +256,7 @@ def configured(arguments: Sequence[str]) -> tuple[list[str], JsonObject]:
 
 
 def _refuse_unknown(payload: JsonMapping, path: str) -> None:
-    """Refuse keys that no job has, or not the one beneath whose name they stand."""
+    """Refuse keys that no job has, or that the job of their section does not have."""
     commands: JsonMapping = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     known = {name: [str(each.name) for each in command.params] for name, command in commands.items()}
     every = {key for keys in known.values() for key in keys}
@@ -300,7 +291,7 @@ def pairs(texts: Sequence[str]) -> dict[str, str]:
 
 def _session(master: str | None, conf: dict[str, str]) -> SparkSession:
     """The session of spark-submit, or one of our own."""
-    return session(master, **{"spark.ui.showConsoleProgress": "false"} | conf)
+    return session(master, warehouse=None, **{"spark.ui.showConsoleProgress": "false"} | conf)
 
 
 def _made(job: JobRun, frame: DataFrame, partition_by: str) -> PartitionedTable:

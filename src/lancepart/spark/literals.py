@@ -26,7 +26,7 @@ def literal(text: str, kind: pa.DataType) -> pa.Scalar | None:
     types = pa.types
     try:
         if types.is_dictionary(kind):
-            return literal(text, kind.value_type)
+            return _encoded(literal(text, kind.value_type), kind)
         if types.is_integer(kind):
             number = Decimal(text)
             return pa.scalar(int(number), kind) if number == int(number) else None
@@ -45,6 +45,14 @@ def literal(text: str, kind: pa.DataType) -> pa.Scalar | None:
     except (pa.ArrowException, OverflowError, ValueError, InvalidOperation):
         return None
     return None
+
+
+def _encoded(value: pa.Scalar | None, kind: pa.DataType) -> pa.Scalar | None:
+    """A value as one of a dictionary's; a float stays what it is, since it is compared in ways of its own."""
+    if value is None or pa.types.is_floating(kind.value_type):
+        return value
+    whole = pa.DictionaryArray.from_arrays(pa.array([0], kind.index_type), pa.array([value], kind.value_type))
+    return whole.cast(kind)[0] if whole.type != kind else whole[0]
 
 
 def _timestamp(micros: int, kind: pa.DataType) -> pa.Scalar | None:

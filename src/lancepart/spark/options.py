@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -27,6 +28,9 @@ _WRITING = (
     "replaceWhere",
     "partitionOverwriteMode",
     "cyclic_partitions",
+    "order_by",
+    "target_file_size",
+    "mergeSchema",
 )
 _KNOWN = {name.lower(): name for name in (*_READING, *_STREAMING, *_WRITING, "path", "warehouse")}
 _PREFIXES = ("storage.", "lancepart.")
@@ -35,7 +39,7 @@ _OF_SPARK = frozenset(
 )
 _OF_FILES = frozenset(
     {
-        *("header", "inferschema", "mergeschema", "compression", "multiline", "encoding", "sep", "delimiter"),
+        *("header", "inferschema", "compression", "multiline", "encoding", "sep", "delimiter"),
         *("quote", "escape", "comment", "nullvalue", "nanvalue", "dateformat", "timestampformat"),
         *("timestampntzformat", "mode", "columnnameofcorruptrecord", "recursivefilelookup", "basepath"),
         *("pathglobfilter", "modifiedbefore", "modifiedafter", "ignorecorruptfiles", "ignoremissingfiles"),
@@ -63,6 +67,9 @@ _OF_OTHERS = {
 """What other formats call it; passed over, it would change which rows are read or written."""
 
 _PROPERTIES = ("transactions", "cyclic_partitions", "comment", "provider", "location", "owner", "external")
+_WRITES = ("write.distribution-mode", "write.order-by", "write.target-file-size")
+_DISTRIBUTIONS = ("none", "hash", "range")
+_SIZE = re.compile(r"\d+\s*(b|k|kb|m|mb|g|gb|t|tb)?", re.IGNORECASE)
 _FOREIGN_PROPERTIES = ("write.", "read.", "delta.", "commit.", "history.", "format-version")
 
 
@@ -98,12 +105,22 @@ def check_properties(properties: Mapping[str, str | None]) -> None:
     """Refuse table properties that are nearly ours; warn of those that mean something elsewhere and nothing here."""
     for key in properties:
         folded = key.lower()
-        if key in _PROPERTIES:
+        if key in _WRITES:
+            _check_write(key, properties[key] or "")
+        if key in _PROPERTIES or key in _WRITES:
             continue
-        if meant := like(folded, _PROPERTIES[:2]):
+        if meant := like(folded, (*_PROPERTIES[:2], *_WRITES)):
             raise InvalidInputError(f"there is no table property {key!r}; did you mean {meant[0]!r}?")
         if folded.startswith(_FOREIGN_PROPERTIES):
             _warn(f"the table property {key!r} is kept and has no effect")
+
+
+def _check_write(key: str, value: str) -> None:
+    """Refuse what no write could obey."""
+    if key == _WRITES[0] and value.lower() not in _DISTRIBUTIONS:
+        raise InvalidInputError(f"{key} is {value!r}: use one of {', '.join(_DISTRIBUTIONS)}")
+    if key == _WRITES[2] and not _SIZE.fullmatch(value):
+        raise InvalidInputError(f"{key} is {value!r}: write bytes, or a text such as 256m")
 
 
 def check_keys(keys: Iterable[str], known: Iterable[str], where: str) -> None:
@@ -116,5 +133,5 @@ def check_keys(keys: Iterable[str], known: Iterable[str], where: str) -> None:
 
 @lru_cache(maxsize=256)
 def _warn(message: str) -> None:
-    """Warn once in a process: Spark asks for one scan several times."""
+    """Warn once in a process: Spark plans one scan several times."""
     warnings.warn(message, stacklevel=3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -17,6 +17,12 @@ from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.spark.types import arrow_schema, as_spark, spark_schema
 
 if TYPE_CHECKING:
+    from pyarrow.dataset import Fragment
+    from pyiceberg.expressions import BooleanExpression
+    from pyiceberg.io import FileIO
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import FileScanTask
+    from pyiceberg.table.metadata import TableMetadata
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -105,26 +111,72 @@ class Parquet:
         return int(self.frame(spark, parts).count())
 
 
+class OriginFile(Protocol):
+    """A file of a source, with what is needed to read it; it pickles, so that an executor can."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Its rows."""
+
+    def count(self) -> int:
+        """How many rows it has."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
-    """Files that a Python reader reads on the executors; each read is a function's arguments, pickled."""
+class DeltaFile:
+    """A data file of a Delta table."""
+
+    fragment: Fragment
+    schema: pa.Schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Its rows, in the columns of the table."""
+        yield from self.fragment.to_batches(schema=self.schema)
+
+    def count(self) -> int:
+        """What the file's footer says."""
+        return int(self.fragment.count_rows())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IcebergFile:
+    """A data file of an Iceberg table, with its delete files."""
+
+    metadata: TableMetadata
+    io: FileIO
+    projection: Schema
+    row_filter: BooleanExpression
+    task: FileScanTask
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Its rows without the deleted ones."""
+        from pyiceberg.io.pyarrow import ArrowScan
+
+        return iter(ArrowScan(self.metadata, self.io, self.projection, self.row_filter).to_record_batches([self.task]))
+
+    def count(self) -> int:
+        """What the manifest says; a file with delete files is read."""
+        if not self.task.delete_files:
+            return int(self.task.file.record_count)
+        return sum(batch.num_rows for batch in self.batches())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesOrigin:
+    """Files that Python reads on the executors."""
 
     name: str
     version: int
     schema: pa.Schema
-    reads: dict[str, bytes] = field(repr=False)
-    counted: Callable[[bytes], int]
-    reader: Callable[[bytes], Iterator[pa.RecordBatch]]
+    files: Mapping[str, OriginFile] = field(repr=False)
 
     @property
     def parts(self) -> Sequence[str]:
         """The files."""
-        return tuple(sorted(self.reads))
+        return tuple(sorted(self.files))
 
     def frame(self, spark: SparkSession, parts: Sequence[str]) -> DataFrame:
         """The rows of some files, a task a file."""
-        work = [(self.reader, self.reads[part], spark_schema(self.schema)) for part in parts]
-        packed = [pickle.dumps(each) for each in work]
+        packed = [pickle.dumps((self.files[part], spark_schema(self.schema))) for part in parts]
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from lancepart.spark.origins import read
@@ -137,27 +189,29 @@ class Files:
         return numbers.mapInArrow(run, spark_schema(self.schema))
 
     def count(self, spark: SparkSession, parts: Sequence[str]) -> int:
-        """What the reader says."""
-        return sum(self.counted(self.reads[part]) for part in parts)
+        """What the files say, counted on the driver."""
+        return sum(self.files[part].count() for part in parts)
 
 
 def read(packed: bytes) -> Iterator[pa.RecordBatch]:
     """The rows of one file, on the executor that it was sent to."""
-    reader, file, schema = pickle.loads(packed)
+    file, schema = pickle.loads(packed)
     wanted = arrow_schema(schema)
-    for batch in reader(file):
+    for batch in file.batches():
         yield as_spark(batch, wanted)
 
 
 def find(
     spark: SparkSession, source: str | DataFrame, *, kind: str | None, name: str | None, version: int | None
 ) -> Origin:
-    """The origin that a path, the name of a Spark table or a DataFrame stands for."""
+    """The origin for a path, the name of a Spark table or a DataFrame."""
     if kind is not None and kind not in FORMATS:
         raise InvalidInputError(f"format is {kind!r}: use one of {', '.join(FORMATS)}")
     if not isinstance(source, str):
         if name is None:
-            raise InvalidInputError("give a DataFrame a name with name=…: by it an import that is run again is known")
+            raise InvalidInputError(
+                "give a DataFrame a name with name=…: it identifies the import when it is run again"
+            )
         return Frame(name=name, rows=source)
     match kind or _guessed(spark, source):
         case "delta":
@@ -179,7 +233,7 @@ def spelled(source: str) -> str:
 
 
 def _guessed(spark: SparkSession, text: str) -> str:
-    """What a text is: a table that Spark knows, or a place with a log of Delta's or metadata of Iceberg's."""
+    """The kind of a source: a table of Spark's catalog, or a path with a Delta log or Iceberg metadata."""
     if text.endswith(".metadata.json"):
         return ICEBERG
     if "/" not in text:
@@ -203,7 +257,7 @@ def _metadata_files(files: pafs.FileSystem, path: str) -> list[str]:
     return sorted(each.path for each in files.get_file_info(chosen) if each.path.endswith(".metadata.json"))
 
 
-def delta(path: str, version: int | None) -> Files:
+def delta(path: str, version: int | None) -> FilesOrigin:
     """A Delta table at one of its versions."""
     try:
         from deltalake import DeltaTable
@@ -211,23 +265,11 @@ def delta(path: str, version: int | None) -> Files:
         raise UnsupportedOperationError(f"{path!r} is a Delta table: pip install deltalake ({error})") from error
     table = DeltaTable(path, version=version)
     dataset = table.to_pyarrow_dataset()
-    reads = {each.path: pickle.dumps((each, dataset.schema)) for each in dataset.get_fragments()}
-    return Files(
-        name=path, version=table.version(), schema=dataset.schema, reads=reads, counted=_count_delta, reader=_read_delta
-    )
+    files = {each.path: DeltaFile(fragment=each, schema=dataset.schema) for each in dataset.get_fragments()}
+    return FilesOrigin(name=path, version=table.version(), schema=dataset.schema, files=files)
 
 
-def _read_delta(file: bytes) -> Iterator[pa.RecordBatch]:
-    fragment, schema = pickle.loads(file)
-    yield from fragment.to_batches(schema=schema)
-
-
-def _count_delta(file: bytes) -> int:
-    fragment, _ = pickle.loads(file)
-    return int(fragment.count_rows())
-
-
-def iceberg(path: str, version: int | None) -> Files:
+def iceberg(path: str, version: int | None) -> FilesOrigin:
     """An Iceberg table at one of its snapshots, by its directory or its newest metadata file."""
     try:
         from pyiceberg.table import StaticTable
@@ -237,16 +279,15 @@ def iceberg(path: str, version: int | None) -> Files:
     now = table.current_snapshot()
     chosen = version if version is not None else now.snapshot_id if now is not None else None
     scan = table.scan(snapshot_id=chosen)
-    reads = {
-        json.dumps([task.file.file_path, *sorted(each.file_path for each in task.delete_files)]): pickle.dumps(
-            (table.metadata, table.io, scan.projection(), scan.row_filter, task)
+    projection = scan.projection()
+    files = {
+        json.dumps([task.file.file_path, *sorted(each.file_path for each in task.delete_files)]): IcebergFile(
+            metadata=table.metadata, io=table.io, projection=projection, row_filter=scan.row_filter, task=task
         )
         for task in scan.plan_files()
     }
-    plain = pa.schema([each.remove_metadata() for each in scan.projection().as_arrow()])
-    return Files(
-        name=path, version=chosen or 0, schema=plain, reads=reads, counted=_count_iceberg, reader=_read_iceberg
-    )
+    plain = pa.schema([each.remove_metadata() for each in projection.as_arrow()])
+    return FilesOrigin(name=path, version=chosen or 0, schema=plain, files=files)
 
 
 def _newest_metadata(path: str) -> str:
@@ -256,17 +297,3 @@ def _newest_metadata(path: str) -> str:
         raise InvalidInputError(f"there is no Iceberg table at {path!r}")
     newest = found[-1].removeprefix(place)
     return f"{path.rstrip('/')}{newest}"
-
-
-def _read_iceberg(file: bytes) -> Iterator[pa.RecordBatch]:
-    from pyiceberg.io.pyarrow import ArrowScan
-
-    metadata, io, schema, row_filter, task = pickle.loads(file)
-    return iter(ArrowScan(metadata, io, schema, row_filter).to_record_batches([task]))
-
-
-def _count_iceberg(file: bytes) -> int:
-    *_, task = pickle.loads(file)
-    if not task.delete_files:
-        return int(task.file.record_count)
-    return sum(batch.num_rows for batch in _read_iceberg(file))

@@ -4,149 +4,162 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from lancepart.format.records import Stats
+from lancepart.layout.layouts import capabilities
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
+from lancepart.model.aliases import JsonMapping, Value
+from lancepart.model.config import config
+from lancepart.model.predicate import Predicate
+from lancepart.model.predicate_chains import all_of
 from lancepart.plan import planner
-from lancepart.plan.pack import pack
 from lancepart.read.leaf import ADDRESS, LEAF
-from lancepart.read.prefetch import THREADS
+from lancepart.read.pieces import cut, leaf_bytes, packed
 from lancepart.read.scan import Scan
 from lancepart.spark.aggregates import aggregate_schema, needed
 from lancepart.spark.filters import predicate_of
-from lancepart.spark.operations import ScanRequest
-from lancepart.spark.scan_spec import Piece, ScanSpec
+from lancepart.spark.scan_sizes import held_bytes, narrowest, scanned_bytes
 from lancepart.spark.spark_partitioning import KeyPart, key_of, key_parts, to_parts
-from lancepart.storage import leaf_data
+from lancepart.spark.spark_plan import SparkScan, SparkTask, TableRead
+from lancepart.spark.table_messages import ScanRequest
+from lancepart.storage import leaf_handle
 from lancepart.storage.root import Root
 from lancepart.table import PartitionedTable
 
 _LEAST_BYTES = 2 << 20
 _MOST_BYTES = 512 << 20
 _MOST_KEYS_A_CORE = 32
+_MOST_REASONS = 8
+_COUNTED = "the manifest has the number of rows"
 _LEAST_KEYS = 256
-_ROW_BYTES, _COMPRESSED = 32, 8
+_MOST_PUSHED_KEYS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruning:
+    """What a scan reads and leaves out of a table's leaves, and why."""
+
+    read: int = 0
+    pruned: int = 0
+    fragments: int = 0
+    reasons: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, scan: Scan, leaves: Sequence[Leaf]) -> Pruning:
+        """For the leaves that a scan reads; without a filter nobody asks how many there are."""
+        plan = scan.plan()
+        everything = len(plan.leaves)
+        if scan.predicate is not None:
+            everything = sum(planner.leaf_counts(scan.snapshot, scan.metadata).values())
+        return cls(
+            read=len(leaves),
+            pruned=max(0, everything - len(leaves)),
+            fragments=sum(leaf.stats.fragments for leaf in leaves if leaf.stats is not None),
+            reasons=tuple(reason for spec in plan.specs if spec.kept for reason in spec.reasons)[:_MOST_REASONS],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
     """The tasks of a scan, and the key that all rows of each have; and, for when no keys are needed, fewer tasks."""
 
-    work: ScanSpec
-    schema: Any
-    tasks: tuple[tuple[Piece, ...], ...]
-    keys: tuple[tuple[Any, ...], ...]
+    scan: SparkScan
+    schema: pa.Schema
+    tasks: tuple[SparkTask, ...]
+    keys: tuple[tuple[Value, ...], ...]
     parts: tuple[KeyPart, ...]
     rows: int
     bytes: int
     estimated_bytes: int = 0
-    unkeyed_tasks: tuple[tuple[Piece, ...], ...] = ()
+    unkeyed_tasks: tuple[SparkTask, ...] = ()
+    pruning: Pruning = field(default_factory=Pruning)
 
 
-def plan(table: PartitionedTable, question: ScanRequest) -> Planned:
-    """Choose the leaves and pack them; a scan that tells where its rows stand has no keys."""
-    asked = question.columns
-    if set(asked) & {LEAF, ADDRESS}:
-        plain = tuple(name for name in asked if name not in (LEAF, ADDRESS))
-        return _with_places(table, plan(table, replace(question, columns=plain, partitioning=())))
-    predicate = predicate_of(question.handled, question.pushed, table.schema)
-    columns = (needed(question.aggregates) if question.aggregates else asked) or (_narrowest(table.schema),)
-    scan = table.scan(None if predicate is None else predicate.to_sql(), columns)
-    work = ScanSpec(
-        root=scan.root,
-        metadata=scan.metadata,
-        columns=columns,
-        predicate=scan.predicate,
-        limit=question.limit,
-        aggregates=question.aggregates,
-    )
-    if question.aggregates:
-        return _aggregated(scan, work, question)
-    leaves = _enough(_measured(scan.root, scan.plan().leaves), work)
-    parts = _parts(scan.metadata, leaves, columns, question)
-    tasks, keys = _packed(scan.root, scan.metadata, leaves, parts, question.parallelism)
-    unkeyed_tasks, _ = _packed(scan.root, scan.metadata, leaves, (), question.parallelism) if parts else ((), ())
+def plan(table: PartitionedTable, request: ScanRequest) -> Planned:
+    """Choose the leaves and pack them; a scan that identifies its rows has no keys."""
+    requested = request.columns
+    if set(requested) & {LEAF, ADDRESS}:
+        plain = tuple(name for name in requested if name not in (LEAF, ADDRESS))
+        return _with_identity(plan(table, replace(request, columns=plain, partitioning=())))
+    predicate = predicate_of(request.handled, request.pushed, table.schema)
+    columns = (needed(request.aggregates) if request.aggregates else requested) or (narrowest(table.schema),)
+    narrower = _narrower(predicate, request, table.schema)
+    scan = replace(table.scan(columns=columns), where=narrower)
+    applied = narrower if _is_short(request.runtime) else predicate
+    version = table.version if capabilities(scan.metadata).snapshots else None
+    side = TableRead(root=scan.root, metadata=scan.metadata, columns=columns, predicate=applied, version=version)
+    planned = SparkScan(side=side, limit=request.limit, aggregates=request.aggregates)
+    if request.aggregates:
+        return _aggregated(scan, planned, request)
+    leaves = _enough(_measured(scan.root, scan.plan().leaves), planned)
+    parts = _parts(scan.metadata, leaves, columns, request)
+    tasks, keys = _packed(scan.root, scan.metadata, leaves, parts, request.parallelism)
+    unkeyed_tasks, _ = _packed(scan.root, scan.metadata, leaves, (), request.parallelism) if parts else ((), ())
     return Planned(
-        work=work,
+        scan=planned,
         schema=scan.schema,
         tasks=tasks,
         keys=keys,
         parts=parts,
         rows=sum(leaf.stats.rows for leaf in leaves if leaf.stats),
-        bytes=_estimated(leaves, scan.schema),
-        estimated_bytes=_estimated_bytes(leaves, scan.schema),
+        bytes=scanned_bytes(leaves, scan.schema, scan.metadata.plain_schema),
+        estimated_bytes=held_bytes(leaves, scan.schema),
         unkeyed_tasks=unkeyed_tasks,
+        pruning=Pruning.of(scan, leaves),
     )
 
 
-def _with_places(table: PartitionedTable, planned: Planned) -> Planned:
-    """A plan whose rows also say where they stand in the snapshot."""
-    leaves = planner.numbered(table.scan().snapshot, planned.work.metadata)
-    numbers = {leaf.object_id: number for number, leaf in enumerate(leaves)}
-    tasks = [tuple(replace(piece, number=numbers[piece.leaf.object_id]) for piece in task) for task in planned.tasks]
-    fields = [pa.field(LEAF, pa.int32(), nullable=False), pa.field(ADDRESS, pa.int64(), nullable=False)]
+def _narrower(predicate: Predicate | None, request: ScanRequest, schema: pa.Schema) -> Predicate | None:
+    """The filter of a scan together with those that were found at run time."""
+    found = predicate_of((), request.runtime, schema)
+    parts = tuple(part for part in (predicate, found) if part is not None)
+    return all_of(parts) if parts else None
+
+
+def _is_short(filters: Sequence[JsonMapping]) -> bool:
+    """Whether filters have so few values that testing each row costs less than what a join does with the row.
+
+    A longer one only chooses leaves: the join drops the other rows, and each task would have to parse all values.
+    """
+    return sum(_values(each) for each in filters) <= _MOST_PUSHED_KEYS
+
+
+def _values(tree: JsonMapping) -> int:
+    return 1 if "value" in tree else sum(map(_values, tree.get("children", ())))
+
+
+def _with_identity(planned: Planned) -> Planned:
+    """A plan whose rows also have the columns that identify them."""
+    fields = [pa.field(name, pa.int64(), nullable=False) for name in (LEAF, ADDRESS)]
     return replace(
         planned,
-        work=replace(planned.work, row_addresses=True),
+        scan=replace(planned.scan, row_identity=True),
         schema=pa.schema([*planned.schema, *fields]),
-        tasks=tuple(tasks),
-        bytes=planned.bytes + 12 * planned.rows,
+        bytes=planned.bytes + 16 * planned.rows,
     )
 
 
-def _aggregated(scan: Scan, work: ScanSpec, question: ScanRequest) -> Planned:
+def _aggregated(scan: Scan, planned: SparkScan, request: ScanRequest) -> Planned:
     """One row a task; counting everything needs no task that reads."""
-    known = scan.count() if scan.predicate is None and all("column" not in each for each in work.aggregates) else None
+    counting = all("column" not in each for each in planned.aggregates)
+    known = scan.count() if counting and scan.predicate is None else None
     leaves = () if known is not None else _measured(scan.root, scan.plan().leaves)
-    tasks, _ = _packed(scan.root, scan.metadata, leaves, (), question.parallelism)
-    tasks = tasks or ((),)
+    tasks, _ = _packed(scan.root, scan.metadata, leaves, (), request.parallelism)
+    tasks = tasks or (SparkTask(),)
     return Planned(
-        work=replace(work, counted=known),
-        schema=aggregate_schema(work.aggregates, scan.metadata.plain_schema),
+        scan=replace(planned, counted=known),
+        schema=aggregate_schema(planned.aggregates, scan.metadata.plain_schema),
         tasks=tasks,
         keys=(),
         parts=(),
         rows=len(tasks),
         bytes=64 * len(tasks),
+        pruning=Pruning.of(scan, leaves) if known is None else Pruning(reasons=(_COUNTED,)),
     )
-
-
-def _narrowest(schema: Any) -> str:
-    """The column that is cheapest to read, when only the number of rows is wanted."""
-    return str(min(schema, key=lambda field: _width(field.type) or 1_000).name)
-
-
-def _width(kind: Any) -> int | None:
-    """The bytes of one value; ``None`` where values differ in length."""
-    if pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType) or pa.types.is_dictionary(kind):
-        return None
-    try:
-        return max(kind.bit_width // 8, 1)
-    except ValueError:
-        return None
-
-
-def _estimated(leaves: Sequence[Leaf], schema: Any) -> int:
-    """At most what the leaves hold; less where only columns of a fixed width are read."""
-    stats = [leaf.stats for leaf in leaves if leaf.stats]
-    whole = sum(each.bytes for each in stats)
-    widths = [_width(field.type) for field in schema]
-    if None in widths:
-        return whole
-    return min(whole, sum(each.rows for each in stats) * (8 + sum(width or 0 for width in widths)))
-
-
-def _estimated_bytes(leaves: Sequence[Leaf], schema: Any) -> int:
-    """What the rows would take in memory, each in a row of its own, where texts are not compressed: rather too much."""
-    stats = [leaf.stats for leaf in leaves if leaf.stats]
-    widths = [_width(field.type) for field in schema]
-    fixed = sum(each.rows for each in stats) * (_ROW_BYTES + sum(width or 0 for width in widths))
-    return fixed + (_COMPRESSED * sum(each.bytes for each in stats) if None in widths else 0)
 
 
 def _measured(root: Root, leaves: Sequence[Leaf]) -> tuple[Leaf, ...]:
@@ -154,25 +167,25 @@ def _measured(root: Root, leaves: Sequence[Leaf]) -> tuple[Leaf, ...]:
     unknown = [leaf for leaf in leaves if leaf.stats is None]
     if not unknown:
         return tuple(leaves)
-    with ThreadPoolExecutor(THREADS) as pool:
+    with ThreadPoolExecutor(config.threads) as pool:
         found = {leaf.object_id: leaf for leaf in pool.map(lambda leaf: _open(root, leaf), unknown)}
     return tuple(found.get(leaf.object_id, leaf) for leaf in leaves)
 
 
 def _open(root: Root, leaf: Leaf) -> Leaf:
-    handle = leaf_data.open_leaf(root, leaf.location, leaf.read_version)
-    rows, size, fragments = leaf_data.measure(handle)
+    handle = leaf_handle.open_leaf(root, leaf.location, leaf.read_version)
+    rows, size, fragments = leaf_handle.measure(handle)
     version = leaf.read_version if leaf.read_version is not None else int(handle.version)
     return replace(leaf, read_version=version, stats=Stats(rows=rows, bytes=size, fragments=fragments))
 
 
-def _enough(leaves: tuple[Leaf, ...], work: ScanSpec) -> tuple[Leaf, ...]:
+def _enough(leaves: tuple[Leaf, ...], scan: SparkScan) -> tuple[Leaf, ...]:
     """The first leaves that hold as many rows as are wanted, when every row counts."""
-    if work.limit is None or work.predicate is not None:
+    if scan.limit is None or scan.side.predicate is not None:
         return leaves
     kept, rows = [], 0
     for leaf in leaves:
-        if rows >= work.limit:
+        if rows >= scan.limit:
             break
         kept.append(leaf)
         rows += leaf.stats.rows if leaf.stats else 0
@@ -180,45 +193,33 @@ def _enough(leaves: tuple[Leaf, ...], work: ScanSpec) -> tuple[Leaf, ...]:
 
 
 def _parts(
-    metadata: TableMetadata, leaves: Sequence[Leaf], columns: Sequence[str], question: ScanRequest
+    metadata: TableMetadata, leaves: Sequence[Leaf], columns: Sequence[str], request: ScanRequest
 ) -> tuple[KeyPart, ...]:
-    """What Spark is told of keys: as before, if it was told before; nothing where keys would make too many tasks."""
-    if question.partitioning is not None:
-        return to_parts(question.partitioning)
-    if question.limit is not None or not leaves:
+    """The keys reported to Spark: as before, if they were reported before; none if they would make too many tasks."""
+    if request.partitioning is not None:
+        return to_parts(request.partitioning)
+    if request.limit is not None or not leaves:
         return ()
     parts = key_parts(metadata, [leaf.spec_id for leaf in leaves], columns)
     distinct = len({key_of(parts, leaf, metadata) for leaf in leaves})
-    worthwhile = sum(_size(leaf) for leaf in leaves) // _LEAST_BYTES
-    return parts if distinct <= max(_LEAST_KEYS, _MOST_KEYS_A_CORE * question.parallelism, worthwhile) else ()
+    worthwhile = sum(leaf_bytes(leaf) for leaf in leaves) // _LEAST_BYTES
+    return parts if distinct <= max(_LEAST_KEYS, _MOST_KEYS_A_CORE * request.parallelism, worthwhile) else ()
 
 
 def _packed(
     root: Root, metadata: TableMetadata, leaves: Sequence[Leaf], parts: Sequence[KeyPart], parallelism: int
-) -> tuple[tuple[tuple[Piece, ...], ...], tuple[tuple[Any, ...], ...]]:
+) -> tuple[tuple[SparkTask, ...], tuple[tuple[Value, ...], ...]]:
     """Tasks of about one size, each within one key, and those keys; in the order of the keys' first leaves."""
-    groups: dict[tuple[Any, ...], list[Leaf]] = {}
+    groups: dict[tuple[Value, ...], list[Leaf]] = {}
     for leaf in leaves:
         groups.setdefault(key_of(parts, leaf, metadata), []).append(leaf)
-    total = sum(_size(leaf) for leaf in leaves)
+    total = sum(leaf_bytes(leaf) for leaf in leaves)
     share = min(max(total // max(parallelism, 1), _LEAST_BYTES), _MOST_BYTES)
-    tasks, keys = [], []
+    tasks: list[SparkTask] = []
+    keys: list[tuple[Value, ...]] = []
     for key, members in groups.items():
-        pieces = [piece for leaf in members for piece in _pieces(root, leaf, share)]
-        bins = max(1, round(sum(piece.bytes for piece in pieces) / share))
-        for chosen in pack([piece.bytes for piece in pieces], bins):
-            tasks.append(tuple(pieces[index] for index in chosen))
-            keys.append(key)
+        pieces = cut(root, members, share)
+        found = packed(pieces, max(1, round(sum(piece.bytes for piece in pieces) / share)))
+        tasks += [SparkTask(pieces=each) for each in found]
+        keys += [key] * len(found)
     return tuple(tasks), tuple(keys) if parts else ()
-
-
-def _size(leaf: Leaf) -> int:
-    return leaf.stats.bytes if leaf.stats else 0
-
-
-def _pieces(root: Root, leaf: Leaf, share: int) -> list[Piece]:
-    """A leaf whole or, when it is larger than a task should be, by its fragments."""
-    if _size(leaf) <= share or (leaf.stats and leaf.stats.fragments < 2):
-        return [Piece(leaf=leaf, bytes=_size(leaf))]
-    sizes = leaf_data.fragment_sizes(leaf_data.open_leaf(root, leaf.location, leaf.read_version))
-    return [Piece(leaf=leaf, bytes=size, fragments=(number,)) for number, size in sizes.items()]

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, LanceNamespaceError
+from lancepart.layout.declared_indices import AUTO
 from lancepart.maintain.leaf_maintenance import TARGET_ROWS
+from lancepart.maintain.local import using
 from lancepart.queries.warehouse import Warehouse
-from lancepart.spark import calls
+from lancepart.spark import calls, handed_work
 from lancepart.spark.calls import Arguments, Rows
+from lancepart.spark.catalog_messages import CallReply, CallRequest, Parameter, ProcedureInfo, ProceduresReply
 from lancepart.spark.describe import schema_json
-from lancepart.spark.operations import CallReply, CallRequest, Nothing, Parameter, ProcedureInfo, ProceduresReply
 from lancepart.spark.protocol import Message
+from lancepart.spark.table_messages import Nothing
 from lancepart.spark.types import spark_schema
 
 NAMESPACE = "system"
@@ -46,7 +49,8 @@ def call(warehouse: Warehouse, request: CallRequest) -> Message:
     procedure = PROCEDURES[name]
     try:
         _refuse_nulls(procedure, request.arguments)
-        rows = procedure.run(warehouse, {"catalog": request.catalog, **request.arguments})
+        with using(handed_work.executor(request.parallelism)):
+            rows = procedure.run(warehouse, {"catalog": request.catalog, **request.arguments})
     except LanceNamespaceError as error:
         error.args = (f"{name}: {error}",)
         raise
@@ -99,14 +103,28 @@ PROCEDURES: Mapping[str, Procedure] = {
     ),
     "create_index": Procedure(
         run=calls.create_index,
-        comment="Build an index in every partition, in place of one of the same name",
+        comment="Declare an index and build it, in place of one of the same name",
         parameters=(
             _TABLE,
             Parameter("column", "the column"),
-            Parameter("kind", "BTREE, BITMAP, IVF_PQ, INVERTED, …"),
+            Parameter("kind", "BTREE, BITMAP, IVF_PQ, FTS, …; what suits the column, unless given", default=_NULL),
             Parameter("name", "what the index is called", default=_NULL),
             Parameter("params", "parameters of the index", "map<string,string>", _NULL),
+            Parameter("scope", "leaf (in each partition), table (one over all of them) or auto", default=f"'{AUTO}'"),
+            Parameter("where", "in which partitions, in SQL of DataFusion's dialect", default=_NULL),
         ),
+        columns=_COMMITTED,
+    ),
+    "optimize_indices": Procedure(
+        run=calls.optimize_indices,
+        comment="Let indices cover rows and partitions that came since they were built",
+        parameters=(_TABLE,),
+        columns=_COMMITTED,
+    ),
+    "drop_index": Procedure(
+        run=calls.drop_index,
+        comment="Remove an index from all partitions",
+        parameters=(_TABLE, Parameter("name", "what the index is called")),
         columns=_COMMITTED,
     ),
     "expire": Procedure(
@@ -122,9 +140,15 @@ PROCEDURES: Mapping[str, Procedure] = {
             Parameter("table", "the table, or the whole warehouse", default=_NULL),
             _OLDER_THAN,
             _AGE,
-            Parameter("dry_run", "only tell what would be removed", "boolean", "false"),
+            Parameter("dry_run", "only list what would be removed", "boolean", "false"),
         ),
         columns=_SWEPT,
+    ),
+    "repair": Procedure(
+        run=calls.repair,
+        comment="Empty the partitions whose files are gone or damaged; their rows are lost",
+        parameters=(_TABLE, Parameter("dry_run", "only list them, as skipped", "boolean", "false")),
+        columns=_COMMITTED,
     ),
     "rollback": Procedure(
         run=calls.rollback,

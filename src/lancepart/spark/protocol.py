@@ -1,7 +1,7 @@
-"""The messages between the jar and the planning service, each spelled once; ``Protocol.java`` has the same ones.
+"""The messages between the jar and the planning service, each defined once; ``Protocol.java`` has the same ones.
 
-A message is a JSON object with its ``kind``; what is asked and answered is in its ``body``, of the types of its
-operation. Golden files in ``tests/golden/protocol`` are read and written again by both sides.
+A message is a JSON object with its ``kind``; its content is in its ``body``, of the types of its operation. Golden
+files in ``tests/golden/protocol`` are read and written again by both sides.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lancepart.model.aliases import JsonMapping, JsonObject
 
 T = TypeVar("T")
 
-VERSION = 1
+VERSION = 2
 """Changes whenever a message of one side would mean something else, or nothing, to the other."""
 
 
@@ -79,7 +79,7 @@ def _parsed(kind: Any, value: Any, what: str) -> Any:
         return from_json(kind, value, what)
     elif origin is None and type(value) is kind:
         return value
-    raise InvalidInputError(f"{what} is not of the kind that is expected there")
+    raise InvalidInputError(f"{what} does not have the expected type")
 
 
 def _dumped(value: Any) -> Any:
@@ -159,9 +159,30 @@ class Warned(Message):
     message: str
 
 
-Envelope = Hello | Request | Cancel | Reply | Failure | Progress | Warned
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work(Message):
+    """Pieces of a request's work for Spark's tasks: a function, and its argument for each task."""
+
+    kind: ClassVar[str] = "work"
+    id: int
+    what: str
+    function: bytes
+    tasks: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worked(Message):
+    """What came of the work of a request: a result of each task, or why there is none."""
+
+    kind: ClassVar[str] = "worked"
+    id: int
+    results: tuple[bytes, ...] = ()
+    error: str | None = None
+
+
+Envelope = Hello | Request | Cancel | Reply | Failure | Progress | Warned | Work | Worked
 KINDS: Mapping[str, type[Envelope]] = {
-    each.kind: each for each in (Hello, Request, Cancel, Reply, Failure, Progress, Warned)
+    each.kind: each for each in (Hello, Request, Cancel, Reply, Failure, Progress, Warned, Work, Worked)
 }
 
 

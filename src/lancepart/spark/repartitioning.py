@@ -45,13 +45,11 @@ def _with(metadata: TableMetadata, field: str, others: Fields) -> TableMetadata:
     place = fields.index(meant[0])
     kept = [each for each in fields[place:] if each not in meant]
     left: Fields = (*fields[:place], *others, *kept)
-    if not left:
-        raise InvalidInputError(f"{field!r} is the last partition field: a table needs at least one, so replace it")
     return create.new_spec(metadata, left)
 
 
 def _meant(metadata: TableMetadata, text: str) -> list[PartitionField]:
-    """The partition fields that a text means: one by its name, or those that it would be anew."""
+    """The partition fields that a text refers to: one by its name, or by its definition."""
     for field in metadata.spec.fields:
         if field.field_id == text:
             return [field]
@@ -74,7 +72,7 @@ def refuse_cycles(
 ) -> None:
     """Refuse a month, day or hour without its parents, which users of SQL write and mean a span of time.
 
-    ``before`` are fields that the table has already: what comes round in them does so knowingly.
+    ``before`` are fields that the table has already: cyclic ones among them are intended.
     """
     known = cycles(before)
     fresh = [field for field in cycles(fields) if field not in known]

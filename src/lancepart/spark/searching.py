@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError
+from lancepart.model.predicate import Predicate
 from lancepart.read.row_ids import FIELD
 from lancepart.read.scan import Scan
 from lancepart.read.search import Search
@@ -33,7 +34,7 @@ class BatchSearch:
     root: str
     version: int
     storage_options: dict[str, str]
-    where: str | None
+    where: Predicate | None
     columns: tuple[str, ...] | None
     request: BatchRequest
     text: bool
@@ -41,10 +42,10 @@ class BatchSearch:
 
     def found(self, scan: Scan, queries: pa.Table) -> pa.Table:
         """The best rows of each query, after the query's other columns."""
-        asked = [at for at, value in enumerate(queries.column(self.request.query)) if value.is_valid]
-        given = queries.take(pa.array(asked, pa.int64()))
+        valid = [at for at, value in enumerate(queries.column(self.request.query)) if value.is_valid]
+        given = queries.take(pa.array(valid, pa.int64()))
         held = given.column(self.request.query).to_pylist()
-        if not asked:
+        if not valid:
             rows, numbers = self.schema(scan).empty_table(), np.array([], dtype=np.int64)
         elif self.text:
             parts = [self._search(scan, text) for text in held]
@@ -78,7 +79,7 @@ def search_batch(scan: Scan, queries: DataFrame, request: BatchRequest) -> DataF
         root=scan.root.uri,
         version=scan.snapshot.version,
         storage_options=dict(scan.root.storage_options),
-        where=scan.where,
+        where=scan.predicate,
         columns=scan.columns,
         request=request,
         text=pa.types.is_string(given.field(request.query).type),
@@ -103,7 +104,7 @@ def search_batch(scan: Scan, queries: DataFrame, request: BatchRequest) -> DataF
 
 
 def _check(scan: Scan, search: BatchSearch, given: pa.Schema) -> None:
-    """Refuse what a search of one query would, and names that would stand twice."""
+    """Refuse what a search of one query refuses, and duplicate names."""
     shown = search.schema(scan).names
     if twice := [name for name in search.kept if name in shown]:
         raise InvalidInputError(f"queries and rows both have a column {twice[0]!r}: rename that of the queries")
@@ -120,7 +121,7 @@ def searched(packed: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
 
     search, schema = pickle.loads(packed)
     table = open_pinned(search.root, search.version, storage_options=search.storage_options)
-    scan = table.scan(search.where, search.columns)
+    scan = replace(table.scan(columns=search.columns), where=search.where)
     for batch in batches:
         rows = search.found(scan, pa.Table.from_batches([batch])).combine_chunks()
         yield from (as_spark(each, schema) for each in rows.to_batches())

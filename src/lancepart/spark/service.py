@@ -1,7 +1,8 @@
 """The planning service: ``python -m lancepart.spark.service``, started by the jar beside Spark's driver.
 
 It is spoken to over its stdin and stdout in messages of ``protocol``, each after its length in four bytes, and listens
-nowhere; the end of its stdin ends it. One service belongs to one Spark session. Requests run at the same time.
+nowhere; the end of its stdin ends it. One service belongs to one Spark session. Requests run at the same time, each in
+a thread of its own: a query is planned also while many long statements run.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
 from typing import BinaryIO, TextIO
 
 from lancepart.errors import ErrorCode, InvalidInputError, LanceNamespaceError
 from lancepart.maintain.progress import Watcher, watching
+from lancepart.model.config import config
 from lancepart.spark import protocol
-from lancepart.spark.protocol import Cancel, Envelope, Failure, Hello, Progress, Reply, Request, Warned
+from lancepart.spark.handing import Hand, handing
+from lancepart.spark.protocol import Cancel, Envelope, Failure, Hello, Progress, Reply, Request, Warned, Work, Worked
 
 _LENGTH = struct.Struct(">I")
-_THREADS = 16
 _KEPT_TABLES = 64
 
 
@@ -35,8 +37,14 @@ class CancelledError(LanceNamespaceError):
     code = ErrorCode.INTERNAL
 
 
-def perform(request: Request) -> Reply | Failure:
-    """Do what a request asks; whatever goes wrong is in the reply."""
+class WorkFailedError(LanceNamespaceError):
+    """Spark's tasks failed or were cancelled; what they did is not committed."""
+
+    code = ErrorCode.INTERNAL
+
+
+def execute(request: Request) -> Reply | Failure:
+    """Execute a request; errors are part of the reply."""
     from lancepart.spark.answers import answer
 
     try:
@@ -52,18 +60,18 @@ def respond(text: str) -> str:
     """One request and its reply as texts, where messages travel in another way than through pipes."""
     request = protocol.parse(json.loads(text))
     if not isinstance(request, Request):
-        raise InvalidInputError(f"a message {request.kind!r} asks for nothing")
-    return json.dumps(protocol.dump(perform(request)))
+        raise InvalidInputError(f"a message {request.kind!r} is not a request")
+    return json.dumps(protocol.dump(execute(request)))
 
 
 class Service:
-    """Requests read from one stream and answered on another, each in a thread."""
+    """Requests read from one stream and answered on another, each in a thread of its own."""
 
     def __init__(self, source: BinaryIO, target: BinaryIO) -> None:
         self._source, self._target = source, target
         self._lock = threading.Lock()
         self._running: dict[int, threading.Event] = {}
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="request")
+        self._worked: dict[int, SimpleQueue[Worked]] = {}
 
     def warn(
         self,
@@ -83,10 +91,13 @@ class Service:
         while (message := self._read()) is not None:
             if isinstance(message, Request):
                 self._running[message.id] = threading.Event()
-                self._pool.submit(self._answer, message)
+                threading.Thread(target=self._answer, args=(message,), name=message.op, daemon=True).start()
             elif isinstance(message, Cancel):
                 if event := self._running.get(message.id):
                     event.set()
+            elif isinstance(message, Worked):
+                if queue := self._worked.get(message.id):
+                    queue.put(message)
             else:
                 raise InvalidInputError(f"a message {message.kind!r} is for the jar")
 
@@ -106,8 +117,26 @@ class Service:
         if cancelled.is_set():
             message = f"{request.op} was cancelled before it began; nothing was changed"
             return Failure(id=request.id, error=CancelledError.__name__, code=int(CancelledError.code), message=message)
-        with watching(self._watcher(request.id, cancelled)):
-            return perform(request)
+        with watching(self._watcher(request.id, cancelled)), handing(self._hand(request.id, cancelled)):
+            return execute(request)
+
+    def _hand(self, id: int, cancelled: threading.Event) -> Hand:
+        """Let Spark's tasks do the work of a request; the jar answers in any case, also when the work is cancelled."""
+
+        def hand(what: str, function: bytes, tasks: Sequence[bytes]) -> Sequence[bytes]:
+            if cancelled.is_set():
+                raise CancelledError(f"{what} was cancelled; what was committed before stays")
+            queue = self._worked[id] = SimpleQueue()
+            try:
+                self._send(Work(id=id, what=what, function=function, tasks=tuple(tasks)))
+                done = queue.get()
+            finally:
+                del self._worked[id]
+            if done.error is not None:
+                raise WorkFailedError(f"{what}: {done.error}; what was committed before stays")
+            return done.results
+
+        return hand
 
     def _watcher(self, id: int, cancelled: threading.Event) -> Watcher:
         def watch(what: str, done: int, total: int) -> None:
@@ -140,7 +169,7 @@ def _encoded(message: Envelope) -> bytes:
 
 
 def _unexpected(request: Request, error: BaseException) -> Failure:
-    """What is said of a request that ended in a way which says nothing of its outcome."""
+    """The error for a request whose outcome is unknown."""
     message = f"{type(error).__name__}: {error}; it is not known whether {request.op!r} took effect"
     return Failure(id=request.id, error=type(error).__name__, code=int(ErrorCode.INTERNAL), message=message)
 
@@ -152,7 +181,7 @@ def _version() -> str:
 
 
 def own_streams() -> tuple[BinaryIO, BinaryIO]:
-    """The pipes of this process, taken away from everybody else: what is printed goes to stderr.
+    """The pipes of this process, reserved for the protocol: printed text goes to stderr.
 
     Ctrl-C in a terminal reaches the driver, which cancels its statements or closes the pipe.
     """
@@ -170,7 +199,7 @@ def main(streams: Callable[[], tuple[BinaryIO, BinaryIO]] = own_streams) -> None
     from lancepart.spark import warm
 
     source, target = streams()
-    os.environ["LANCEPART_PROGRESS"] = "off"
+    config.progress = False
     warm.keep(_KEPT_TABLES)
     threading.Thread(target=_preload, daemon=True).start()
     code = 1

@@ -20,11 +20,11 @@ def checked(value: Given, shape: Shape, what: str) -> Given:
     >>> checked({"ids": ["a"]}, {"ids": [int]}, "plan")
     Traceback (most recent call last):
     ...
-    lance_namespace.errors.InvalidInputError: plan.ids[0] is not of the kind that is expected there
+    lance_namespace.errors.InvalidInputError: plan.ids[0] does not have the expected type
     """
     fault = _fault(value, shape)
     if fault is not None:
-        raise InvalidInputError(f"{what}{fault} is not of the kind that is expected there")
+        raise InvalidInputError(f"{what}{fault} does not have the expected type")
     return value
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,8 +16,10 @@ from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create
 from lancepart.layout.metadata import STRONG
+from lancepart.spark import planned_writes
 from lancepart.spark.results import loads
 from lancepart.spark.source import STREAM
+from lancepart.spark.value_json import ValueJson
 from lancepart.spark.writing import Options, Writing, plan, without_jar
 from lancepart.storage.manifest import Manifest
 from lancepart.table import PartitionedTable
@@ -34,33 +35,63 @@ class Sink:
     key: str
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> bytes:
-        """One task: its rows written, and what is to be reported of them, for the job that they were written for."""
-        return pickle.dumps((self.writing.job, self.writing.write(batches)))
+        """Run one task: write its rows, and return the report with the job that they belong to."""
+        return _MESSAGES.dumps((planned_writes.dumps(self.writing), self.writing.write(batches)))
+
+    def dumps(self) -> bytes:
+        """The batch as JSON, for its tasks and its commit."""
+        return _MESSAGES.dumps((planned_writes.dumps(self.writing), self.key.encode()))
+
+    @staticmethod
+    def loads(text: bytes) -> Sink:
+        """A batch from its JSON; anything else is refused."""
+        writing, key = _pair(text)
+        return Sink(writing=_writing(writing), key=key.decode())
 
     def commit(self, reports: Iterable[bytes], batch: int) -> int | None:
         """Publish what the tasks report, unless the batch was published before.
 
         Spark plans the commit in another process than the tasks, so that the job is the one that the tasks name.
         """
-        messages = [pickle.loads(report) for report in reports]
-        job: WriteJob = messages[0][0] if messages else self.writing.job
+        messages = [_pair(report) for report in reports]
+        job = _writing(messages[0][0]).job if messages else self.writing.job
         return published(job, IdempotencyKey(key=self.key, sequence=batch), [loads(report) for _, report in messages])
 
 
-def published(job: WriteJob, once: IdempotencyKey, reports: Sequence[distributed_write.WriteResult]) -> int | None:
+_MESSAGES = ValueJson((), what="a batch of a stream")
+
+
+def _pair(text: bytes) -> tuple[bytes, bytes]:
+    found: object = _MESSAGES.loads(text)
+    match found:
+        case (bytes() as first, bytes() as second):
+            return first, second
+    raise InvalidInputError(f"a batch of a stream is not understood: it is a {type(found).__name__}")
+
+
+def _writing(text: bytes) -> Writing:
+    found = planned_writes.loads(text)
+    if not isinstance(found, Writing):
+        raise InvalidInputError(f"a batch of a stream is not understood: it is a {type(found).__name__}")
+    return found
+
+
+def published(
+    job: WriteJob, idempotency: IdempotencyKey, reports: Sequence[distributed_write.WriteResult]
+) -> int | None:
     """Commit under a key and a number; what has them already is left as it is."""
     manifest = Manifest(job.root)
     snapshot = manifest.snapshot()
-    if once.is_done(snapshot):
+    if idempotency.is_done(snapshot):
         return snapshot.version
-    return distributed_write.commit(manifest, replace(job, once=once), reports)
+    return distributed_write.commit(manifest, replace(job, idempotency=idempotency), reports)
 
 
 def sink(options: Options, schema: Any, overwrite: bool) -> Sink:
     """Plan a batch; a query is known by the option ``idempotency_key`` or by the id that the jar hands over."""
     given = {key.lower(): value for key, value in options.items()}
-    told = json.loads(given.get(STREAM, "{}"))
-    key = given.pop("idempotency_key", None) or told.get("query")
+    stream = json.loads(given.get(STREAM, "{}"))
+    key = given.pop("idempotency_key", None) or stream.get("query")
     if not key:
         raise InvalidInputError(
             "Spark does not say which query this is, so that a repeated batch could not be recognised: use a "
@@ -68,13 +99,13 @@ def sink(options: Options, schema: Any, overwrite: bool) -> Sink:
             ".option('idempotency_key', …)"
         )
     request = without_jar(schema, overwrite)
-    if "mode" in told:
-        request = replace(request, mode=told["mode"], by=tuple(told.get("by", ())))
+    if "mode" in stream:
+        request = replace(request, mode=stream["mode"], by=tuple(stream.get("by", ())))
     writing = plan(given, schema, request)
     if not isinstance(writing, Writing):
         raise UnsupportedOperationError("a stream needs a table with snapshots; lancepart.upgrade makes one")
     manifest = Manifest(writing.job.root)
-    if create.load(manifest, manifest.snapshot(writing.job.version)).transactions != STRONG:
+    if create.load(manifest.snapshot(writing.job.version)).transactions != STRONG:
         raise UnsupportedOperationError(f"a stream is written to a table with transactions={STRONG!r} only")
     return Sink(writing=writing, key=_counted(key))
 
@@ -84,16 +115,16 @@ def upsert_batches(
 ) -> Callable[[Any, int], None]:
     """A function for ``foreachBatch`` that upserts each batch exactly once.
 
-    The query is known by its id, or by ``idempotency_key`` where a session can't tell it (Spark Connect) or where
+    The query is identified by its id, or by ``idempotency_key`` where the session has no id (Spark Connect) or where
     one query upserts into one table more than once.
     """
     columns, root = tuple(on), table._manifest.root
 
     def upsert(frame: Any, batch: int) -> None:
-        once = IdempotencyKey(key=_counted(idempotency_key or _query_of(frame.sparkSession)), sequence=batch)
+        idempotency = IdempotencyKey(key=_counted(idempotency_key or _query_of(frame.sparkSession)), sequence=batch)
         manifest = Manifest(root)
         distributed_write.write_frame(
-            manifest, frame, Upsert(data=frame, on=columns, distribution=distribution), once=once
+            manifest, frame, Upsert(data=frame, on=columns, distribution=distribution), idempotency=idempotency
         )
 
     return upsert

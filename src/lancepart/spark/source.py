@@ -1,27 +1,30 @@
-"""What the data source ``lancepart`` shows to its users, and the options that name a table and a snapshot.
+"""The data source ``lancepart`` for users, and the options that name a table and a snapshot.
 
-Users only ever see columns: to look at a table changes nothing, whatever the options. The jar's requests, some of which
-change tables, come to the planning service, or to another data source that users can't name.
+Loading a table changes nothing, whatever the options. The jar's requests, some of which change tables, go to the
+planning service, or to another data source that users can't name.
 """
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.maintain.changes import CHANGE
 from lancepart.spark.handover import OPTIONS, PLAN
-from lancepart.spark.operations import ScanRequest
 from lancepart.spark.options import check
 from lancepart.spark.planning import Planned, plan
+from lancepart.spark.spark_plan import Pickled, pickled
+from lancepart.spark.table_messages import ScanRequest
 from lancepart.spark.tasks import handed
 from lancepart.spark.types import spark_schema
 from lancepart.table import PartitionedTable, open_pinned, open_table
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 OWN = "lancepart."
 REQUEST = "lancepart.request"
@@ -34,7 +37,6 @@ _STORAGE = "storage."
 _WITHOUT_JAR = 8
 
 Options = Mapping[str, str]
-Plan = tuple[bytes, list[bytes]]
 
 
 def refuse_own(options: Iterable[str]) -> None:
@@ -44,7 +46,7 @@ def refuse_own(options: Iterable[str]) -> None:
             raise InvalidInputError(f"option {key!r}: names that begin with {OWN!r} are lancepart's own; leave it out")
 
 
-def show(options: Options) -> tuple[Any, Plan | None]:
+def show(options: Options) -> tuple[StructType, Pickled | None]:
     """The columns of a table and a plan that reads it, or those of a plan that was made elsewhere.
 
     Without the jar Spark pushes nothing down and reads all rows: right, but slow.
@@ -59,12 +61,12 @@ def show(options: Options) -> tuple[Any, Plan | None]:
 
 
 def wants_changes(options: Options) -> bool:
-    """Whether a stream is to tell what became of each row."""
+    """Whether a stream reads the change feed."""
     return any(key.lower() == FEED.lower() and value.lower() == "true" for key, value in options.items())
 
 
 def feed_schema(schema: pa.Schema) -> pa.Schema:
-    """A table's columns, and those that tell what became of a row, and in which snapshot."""
+    """A table's columns, and those of the change feed: the kind of change and its snapshot."""
     taken = [name for name in (CHANGE, VERSION) if name in schema.names]
     if taken:
         raise UnsupportedOperationError(
@@ -73,11 +75,11 @@ def feed_schema(schema: pa.Schema) -> pa.Schema:
     return pa.schema([*schema, pa.field(CHANGE, pa.string()), pa.field(VERSION, pa.int64())])
 
 
-def plan_columns(options: Options, columns: Sequence[str]) -> Plan:
+def plan_columns(options: Options, columns: Sequence[str]) -> Pickled:
     """A plan of all rows, for when there is no jar."""
     table = _open(options)
-    asked = ScanRequest(version=table.version, columns=tuple(columns), parallelism=_WITHOUT_JAR, partitioning=())
-    return plan_bytes(plan(_open(options, asked.version), asked))
+    request = ScanRequest(version=table.version, columns=tuple(columns), parallelism=_WITHOUT_JAR, partitioning=())
+    return plan_bytes(plan(_open(options, request.version), request))
 
 
 def location(options: Options) -> tuple[str, dict[str, str]]:
@@ -97,7 +99,7 @@ def _open(options: Options, version: int | None = None) -> PartitionedTable:
 
 
 def wanted_version(options: Options) -> int | str | datetime | None:
-    """Which snapshot is asked for: a number, a tag, or a moment, which is in UTC unless it says otherwise."""
+    """The requested snapshot: a number, a tag, or a moment, which is in UTC unless it says otherwise."""
     given = {key.lower(): value for key, value in options.items()}
     version, time = (_either(given, name) for name in ("version", "timestamp"))
     if version is not None and time is not None:
@@ -108,7 +110,7 @@ def wanted_version(options: Options) -> int | str | datetime | None:
 
 
 def refuse_other_version(wanted: int, version: int) -> None:
-    """Refuse a version that is asked of a scan when its relation is loaded already, as that of a catalog's table is."""
+    """Refuse a version that is given to a scan when its relation is loaded already, as that of a catalog's table is."""
     if wanted != version:
         raise InvalidInputError(
             f"the table was loaded at snapshot {version}: to read another, give versionAsOf or timestampAsOf, or write "
@@ -133,6 +135,6 @@ def moment(name: str, text: str) -> datetime:
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-def plan_bytes(planned: Planned) -> Plan:
+def plan_bytes(planned: Planned) -> Pickled:
     """A plan as bytes: first the tasks with a key each, then those without."""
-    return pickle.dumps(planned.work), [pickle.dumps(task) for task in (*planned.tasks, *planned.unkeyed_tasks)]
+    return pickled(planned.scan, (*planned.tasks, *planned.unkeyed_tasks))

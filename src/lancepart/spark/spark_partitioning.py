@@ -1,7 +1,7 @@
 """What is true of all leaves of a scan: the transforms whose value is the same for every row of a leaf.
 
 Spark joins by these without a shuffle. Where leaves of several spec versions are read, only what all of them share is
-told; a column that the scan does not have, or that Spark holds differently, is left out.
+reported; a column that the scan does not have, or that Spark holds differently, is left out.
 """
 
 from __future__ import annotations

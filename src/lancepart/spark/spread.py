@@ -41,8 +41,7 @@ def spread(spark: SparkSession, action: Callable[[Item], Result], items: Sequenc
     """
     if not items:
         return []
-    groups = pack([1] * len(items), _PIECES_A_CORE * task_count(spark))
-    packed = [pickle.dumps((action, [(at, items[at]) for at in group])) for group in groups]
+    packed = dealt(action, items, task_count(spark))
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from lancepart.spark.spread import done
@@ -55,6 +54,12 @@ def spread(spark: SparkSession, action: Callable[[Item], Result], items: Sequenc
     rows = numbers.mapInArrow(run, "results binary").collect()
     found = [pair for row in rows for pair in loads(row["results"])]
     return [result for _, result in sorted(found, key=lambda pair: pair[0])]
+
+
+def dealt(action: Callable[[Item], Result], items: Sequence[Item], parallelism: int) -> list[bytes]:
+    """The work of each task: an action, and some of the items with their positions."""
+    groups = pack([1] * len(items), _PIECES_A_CORE * parallelism)
+    return [pickle.dumps((action, [(at, items[at]) for at in group])) for group in groups if group]
 
 
 def done(packed: bytes) -> pa.RecordBatch:

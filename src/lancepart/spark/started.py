@@ -1,6 +1,6 @@
 """A Spark that runs already, as under ``spark-submit``: what it was started with, and the jar brought to it.
 
-Whoever connects to a Spark Connect server has no JVM, and never comes here.
+A client of a Spark Connect server has no JVM, and does not use this module.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _extend(jvm: JVMView, jar: str) -> None:
         loader.addURL(jvm.java.io.File(jar).toURI().toURL())
     except Exception:
         warnings.warn(
-            f"Spark was started without lancepart's jar, and takes none any more: pass --jars {jar} to spark-submit",
+            f"Spark was started without lancepart's jar, and can't load it any more: pass --jars {jar} to spark-submit",
             RuntimeWarning,
             stacklevel=4,
         )

@@ -20,14 +20,12 @@ from lancepart.errors import (
 )
 from lancepart.layout.metadata import STRONG
 from lancepart.queries.warehouse import Entry, Warehouse
-from lancepart.spark import altering, metadata_tables, procedures, warm
-from lancepart.spark import operations as ops
+from lancepart.spark import altering, catalog_messages, metadata_tables, new_tables, procedures, table_messages, warm
 from lancepart.spark.answers import read_plan
 from lancepart.spark.describe import schema_json, table_info
-from lancepart.spark.options import check_properties
 from lancepart.spark.protocol import Message
 from lancepart.spark.repartitioning import refuse_new_cycles
-from lancepart.spark.types import arrow_schema, commented, read_schema, spark_schema
+from lancepart.spark.types import spark_schema
 from lancepart.table import PartitionedTable, create_table
 
 Options = Mapping[str, str]
@@ -39,11 +37,10 @@ _REFUSALS = (
     ConcurrentModificationError,
     InvalidInputError,
 )
-_PROVIDERS = {None, "lance", "lancepart"}
 
 
 def respond(options: Options, op: str, request: Message) -> Message:
-    """Do what a statement asks of a warehouse."""
+    """Execute a statement on a warehouse."""
     return _ANSWERS[op](_warehouse(options), request)
 
 
@@ -55,56 +52,62 @@ def _warehouse(options: Options) -> Warehouse:
     return Warehouse.at(root, storage)
 
 
-def _namespaces(warehouse: Warehouse, request: ops.PathRequest) -> Message:
-    return ops.NamesReply(names=tuple(warehouse.namespaces(request.id)))
+def _namespaces(warehouse: Warehouse, request: catalog_messages.PathRequest) -> Message:
+    return catalog_messages.NamesReply(names=tuple(warehouse.namespaces(request.id)))
 
 
-def _namespace(warehouse: Warehouse, request: ops.PathRequest) -> Message:
-    return ops.PropertiesReply(properties=warehouse.properties(request.id))
+def _namespace(warehouse: Warehouse, request: catalog_messages.PathRequest) -> Message:
+    return catalog_messages.PropertiesReply(properties=warehouse.properties(request.id))
 
 
-def _create_namespace(warehouse: Warehouse, request: ops.PropertiesRequest) -> Message:
+def _create_namespace(warehouse: Warehouse, request: catalog_messages.PropertiesRequest) -> Message:
     properties = {key: value for key, value in request.properties.items() if value is not None}
     if "location" in properties:
         raise UnsupportedOperationError("a namespace has no LOCATION of its own: leave it out")
     warehouse.create_namespace(request.id, properties)
-    return ops.Nothing()
+    return table_messages.Nothing()
 
 
-def _alter_namespace(warehouse: Warehouse, request: ops.PropertiesRequest) -> Message:
+def _alter_namespace(warehouse: Warehouse, request: catalog_messages.PropertiesRequest) -> Message:
     warehouse.alter_namespace(request.id, request.properties)
-    return ops.Nothing()
+    return table_messages.Nothing()
 
 
-def _drop_namespace(warehouse: Warehouse, request: ops.DropNamespaceRequest) -> Message:
+def _drop_namespace(warehouse: Warehouse, request: catalog_messages.DropNamespaceRequest) -> Message:
     warehouse.drop_namespace(request.id, cascade=request.cascade)
-    return ops.Nothing()
+    return table_messages.Nothing()
 
 
-def _tables(warehouse: Warehouse, request: ops.PathRequest) -> Message:
-    return ops.NamesReply(names=tuple(warehouse.tables(request.id)))
+def _write_plain(warehouse: Warehouse, request: table_messages.PlainWriteRequest) -> Message:
+    from lancepart.spark import plain_writes
+
+    return plain_writes.plan(warehouse, request)
 
 
-def _load(warehouse: Warehouse, request: ops.LoadRequest) -> Message:
-    """A table or, where a table's name comes before the last one, one of its metadata tables."""
-    path = request.id
+def _tables(warehouse: Warehouse, request: catalog_messages.PathRequest) -> Message:
+    return catalog_messages.NamesReply(names=tuple(warehouse.tables(request.id)))
+
+
+def _load(warehouse: Warehouse, request: catalog_messages.LoadRequest) -> Message:
+    """A table or, if the parent of the last name is a table, one of its metadata tables."""
+    path, snapshot = request.id, warm.newest(warehouse.catalog)
     try:
-        found = warehouse.find(path)
+        found = warehouse.find(path, snapshot)
     except TableNotFoundError:
         if len(path) < 2 or path[-1].lower() not in metadata_tables.KINDS:
             raise
-        return _load_inspected(warehouse, warehouse.find(path[:-1]), request)
+        return _load_inspected(warehouse, warehouse.find(path[:-1], snapshot), request)
     if not found.partitioned:
         return _load_plain(warehouse, found, request)
     return _loaded(warehouse, found, _opened(warehouse, found.location, request))
 
 
 def _loaded(
-    warehouse: Warehouse, entry: Entry, table: PartitionedTable, staged: ops.StagedTable | None = None
+    warehouse: Warehouse, entry: Entry, table: PartitionedTable, staged: catalog_messages.StagedTable | None = None
 ) -> Message:
     place = warehouse.catalog.root.uri_of(entry.location)
     shown = {"provider": "lancepart", "location": place, "is_managed_location": "true"}
-    return ops.LoadReply(
+    return catalog_messages.LoadReply(
         schema=schema_json(spark_schema(table.schema)),
         properties={**entry.properties, **shown},
         path=place,
@@ -113,43 +116,45 @@ def _loaded(
     )
 
 
-def _load_plain(warehouse: Warehouse, entry: Entry, request: ops.LoadRequest) -> Message:
+def _load_plain(warehouse: Warehouse, entry: Entry, request: catalog_messages.LoadRequest) -> Message:
     if request.timestamp is not None:
         raise UnsupportedOperationError("a plain Lance table is read AS OF a version or a tag, not a moment")
     handle = metadata_tables.open_plain(warehouse.catalog.root, entry.location, request.version)
-    return ops.LoadReply(
+    return catalog_messages.LoadReply(
         schema=schema_json(spark_schema(handle.schema)),
         properties={**entry.properties, "provider": "lance"},
-        side=ops.SideTable(kind=metadata_tables.PLAIN, location=entry.location, version=int(handle.version)),
+        read_only=table_messages.ReadOnlySource(
+            kind=metadata_tables.PLAIN, location=entry.location, version=int(handle.version)
+        ),
     )
 
 
-def _load_inspected(warehouse: Warehouse, entry: Entry, request: ops.LoadRequest) -> Message:
+def _load_inspected(warehouse: Warehouse, entry: Entry, request: catalog_messages.LoadRequest) -> Message:
     table, kind = _opened(warehouse, entry.location, request), request.id[-1].lower()
-    return ops.LoadReply(
+    return catalog_messages.LoadReply(
         schema=schema_json(spark_schema(metadata_tables.inspected(table, kind).schema)),
-        side=ops.SideTable(kind=kind, location=entry.location, version=table.version),
+        read_only=table_messages.ReadOnlySource(kind=kind, location=entry.location, version=table.version),
     )
 
 
-def _side(warehouse: Warehouse, request: ops.SideRequest) -> Message:
-    """The columns and the plan of a scan of what is no partitioned table."""
-    root, side = warehouse.catalog.root, request.table
-    if side.kind == metadata_tables.PLAIN:
-        schema = metadata_tables.open_plain(root, side.location, side.version).schema
+def _read_only(warehouse: Warehouse, request: table_messages.ReadOnlyRequest) -> Message:
+    """The columns and the plan of a scan of anything but a partitioned table."""
+    root, source = warehouse.catalog.root, request.table
+    if source.kind == metadata_tables.PLAIN:
+        schema = metadata_tables.identified(metadata_tables.open_plain(root, source.location, source.version).schema)
         plan = metadata_tables.plan_plain(root, request)
     else:
-        table = warm.pinned(root.uri_of(side.location), side.version, dict(root.storage_options))
-        schema = metadata_tables.inspected(table, side.kind).schema
+        table = warm.pinned(root.uri_of(source.location), source.version, dict(root.storage_options))
+        schema = metadata_tables.inspected(table, source.kind).schema
         plan = metadata_tables.plan_inspected(table, request)
     names = list(request.columns) or [schema.names[0]]
     shown = spark_schema(schema)
     chosen = StructType([shown[name] for name in names])
-    return ops.RowsReply(schema=schema_json(chosen), read=read_plan(plan, chosen))
+    return table_messages.RowsReply(schema=schema_json(chosen), read=read_plan(plan, chosen))
 
 
-def _opened(warehouse: Warehouse, location: str, request: ops.LoadRequest) -> PartitionedTable:
-    """The table in a directory, at one snapshot: that which is asked for, or the newest."""
+def _opened(warehouse: Warehouse, location: str, request: catalog_messages.LoadRequest) -> PartitionedTable:
+    """The table in a directory, at one snapshot: the requested one, or the newest."""
     root = warehouse.catalog.root
     wanted: int | str | datetime | None = request.version
     if isinstance(wanted, str) and wanted.isdigit():
@@ -168,7 +173,8 @@ class _Made:
     table: PartitionedTable
 
 
-def _make(warehouse: Warehouse, request: ops.CreateRequest) -> _Made:
+def _make(warehouse: Warehouse, request: catalog_messages.CreateRequest) -> _Made:
+    """Make a table in a directory; one that a user chose may hold somebody's table, which stays if this fails."""
     path, mode = request.id, request.mode
     location, there = warehouse.place(path)
     if there is not None and mode == "create":
@@ -177,12 +183,14 @@ def _make(warehouse: Warehouse, request: ops.CreateRequest) -> _Made:
         raise TableNotFoundError(f"table {shown(path)} does not exist")
     if there is not None and not there.partitioned:
         raise UnsupportedOperationError(f"table {shown(path)} is a plain Lance table: drop it first")
-    properties = dict(request.properties)
-    _check(properties, request.by)
+    properties = new_tables.checked_properties(request.properties)
+    chosen = properties.pop("location", None)
+    if chosen is not None:
+        location = new_tables.location_of(warehouse, chosen)
     root = warehouse.catalog.root
-    asked = read_schema(request.schema)
-    columns = commented(arrow_schema(asked), asked)
+    columns = new_tables.columns_of_new(request.schema, properties)
     refuse_new_cycles(request.by, columns, properties)
+    own = chosen is None
     try:
         create_table(
             root.uri_of(location),
@@ -191,38 +199,28 @@ def _make(warehouse: Warehouse, request: ops.CreateRequest) -> _Made:
             transactions=properties.get("transactions", STRONG),
             storage_options=dict(root.storage_options),
         )
-        table = _opened(warehouse, location, ops.LoadRequest(id=path))
-    except BaseException:
-        warehouse.discard(location)
+        own = True
+        table = _opened(warehouse, location, catalog_messages.LoadRequest(id=path))
+    except BaseException as error:
+        if own:
+            warehouse.discard(location)
+        if isinstance(error, TableAlreadyExistsError):
+            raise InvalidInputError(f"LOCATION can't be used: {error}") from None
         raise
     entry = Entry(location=location, properties=properties)
     return _Made(entry=entry, replaced=None if there is None else there.location, table=table)
 
 
-def _check(properties: dict[str, str], by: Sequence[str]) -> None:
-    """Refuse what a table can't be, before anything is written; what only says how it is made is taken out."""
-    provider = properties.pop("provider", None)
-    if provider not in _PROVIDERS:
-        raise UnsupportedOperationError(f"USING {provider}: tables of this catalog are USING lancepart")
-    if "location" in properties:
-        raise UnsupportedOperationError("LOCATION: the warehouse chooses the directory itself; leave it out")
-    for key in ("is_managed_location", "external"):
-        properties.pop(key, None)
-    check_properties(properties)
-    if not by:
-        raise UnsupportedOperationError("a table needs at least one partition field: add PARTITIONED BY (…)")
-
-
-def _create(warehouse: Warehouse, request: ops.CreateRequest) -> Message:
+def _create(warehouse: Warehouse, request: catalog_messages.CreateRequest) -> Message:
     made = _make(warehouse, request)
     _published(warehouse, request.id, made.entry, made.replaced)
     return _loaded(warehouse, made.entry, made.table)
 
 
 def _published(warehouse: Warehouse, path: Sequence[str], entry: Entry, replaced: str | None) -> None:
-    """Give a new table its row; its directory goes only where it is certain that the row was refused.
+    """Insert a new table's row; its directory is removed only if the row was certainly refused.
 
-    A commit whose outcome is not known may still land: then the directory stays, for the table or for a sweep.
+    A commit whose outcome is unknown may still succeed: then the directory is kept, for the table or for a sweep.
     """
     try:
         warehouse.publish(path, entry.location, entry.properties, replaced=replaced)
@@ -231,47 +229,48 @@ def _published(warehouse: Warehouse, path: Sequence[str], entry: Entry, replaced
         raise
 
 
-def _stage(warehouse: Warehouse, request: ops.CreateRequest) -> Message:
+def _stage(warehouse: Warehouse, request: catalog_messages.CreateRequest) -> Message:
     made = _make(warehouse, request)
-    staged = ops.StagedTable(
+    staged = catalog_messages.StagedTable(
         id=request.id, location=made.entry.location, properties=made.entry.properties, replaced=made.replaced
     )
     return _loaded(warehouse, made.entry, made.table, staged)
 
 
-def _publish(warehouse: Warehouse, request: ops.StagedTable) -> Message:
+def _publish(warehouse: Warehouse, request: catalog_messages.StagedTable) -> Message:
     entry = Entry(location=request.location, properties=request.properties)
     _published(warehouse, request.id, entry, request.replaced)
-    return ops.Nothing()
+    return table_messages.Nothing()
 
 
-def _discard(warehouse: Warehouse, request: ops.StagedTable) -> Message:
+def _discard(warehouse: Warehouse, request: catalog_messages.StagedTable) -> Message:
     warehouse.discard(request.location)
-    return ops.Nothing()
+    return table_messages.Nothing()
 
 
-def _drop(warehouse: Warehouse, request: ops.PathRequest) -> Message:
-    return ops.DroppedReply(dropped=warehouse.drop(request.id))
+def _drop(warehouse: Warehouse, request: catalog_messages.PathRequest) -> Message:
+    return catalog_messages.DroppedReply(dropped=warehouse.drop(request.id))
 
 
-def _rename(warehouse: Warehouse, request: ops.RenameRequest) -> Message:
+def _rename(warehouse: Warehouse, request: catalog_messages.RenameRequest) -> Message:
     warehouse.rename(request.id, request.to)
-    return ops.Nothing()
+    return table_messages.Nothing()
 
 
-def _alter(warehouse: Warehouse, request: ops.AlterRequest) -> Message:
+def _alter(warehouse: Warehouse, request: catalog_messages.AlterRequest) -> Message:
     altering.alter(warehouse, request.id, request.changes)
-    return ops.Nothing()
+    return table_messages.Nothing()
 
 
 _ANSWERS: Mapping[str, Callable[[Warehouse, Any], Message]] = {
-    "side": _side,
+    "read_only": _read_only,
     "namespaces": _namespaces,
     "namespace": _namespace,
     "create_namespace": _create_namespace,
     "alter_namespace": _alter_namespace,
     "drop_namespace": _drop_namespace,
     "tables": _tables,
+    "write_plain": _write_plain,
     "load": _load,
     "create": _create,
     "stage": _stage,

@@ -1,4 +1,4 @@
-"""Tables read as streams: offsets are snapshots, and a batch is what was committed after one up to another."""
+"""Tables read as streams: offsets are snapshots, and a batch is the commits after one up to another."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lancepart.format.records import VersionRecord
 from lancepart.layout import create
 from lancepart.layout.layouts import capabilities
 from lancepart.maintain import changes
-from lancepart.maintain.changes import CHANGE, DELETE, LeafChanges, Step
+from lancepart.maintain.changes import CHANGE, DELETE, LeafDelta, Step
 from lancepart.plan.pack import pack
 from lancepart.spark.options import check
 from lancepart.spark.source import FEED, STREAM, VERSION, feed_schema, location, moment, wants_changes
@@ -36,7 +36,7 @@ _TASKS = 8
 class Task:
     """What one Spark task reads: the changes of some leaves, in the columns that the query began with."""
 
-    leaves: tuple[LeafChanges, ...]
+    leaves: tuple[LeafDelta, ...]
     schema: Any
     feed: bool
     versions: Mapping[str, int]
@@ -46,9 +46,9 @@ class Task:
         """The rows; with ``feed`` each says what became of it, and when."""
         for leaf in self.leaves:
             for step, kind, batch in leaf.read(self.schema, deletes=self.feed):
-                yield self._told(leaf, step, kind, batch) if self.feed else batch
+                yield self._with_change_columns(leaf, step, kind, batch) if self.feed else batch
 
-    def _told(self, leaf: LeafChanges, step: Step, kind: str, batch: Any) -> Any:
+    def _with_change_columns(self, leaf: LeafDelta, step: Step, kind: str, batch: Any) -> Any:
         version = self.versions.get(f"{leaf.object_id}${step.number}", self.version)
         marked = batch.append_column(CHANGE, pa.array([kind] * batch.num_rows, pa.string()))
         return marked.append_column(VERSION, pa.array([version] * batch.num_rows, pa.int64()))
@@ -69,7 +69,7 @@ class Stream:
         self._options = {key.lower(): value for key, value in options.items()}
         self._manifest = Manifest(Root.parse(*location(options)))
         snapshot = self._manifest.snapshot()
-        metadata = create.load(self._manifest, snapshot)
+        metadata = create.load(snapshot)
         if not capabilities(metadata).version_rows:
             raise UnsupportedOperationError("a stream needs a table with snapshots; lancepart.upgrade makes one")
         self._feed = wants_changes(self._options)
@@ -93,7 +93,7 @@ class Stream:
         return self._manifest.snapshot().version
 
     def limits(self) -> tuple[int | None, int | None]:
-        """How many snapshots, and how many rows, a batch is to have at most."""
+        """The most snapshots, and rows, of a batch."""
         found = [self._limit("maxVersionsPerTrigger"), self._limit("maxRowsPerTrigger")]
         if None not in found:
             raise InvalidInputError("give either maxVersionsPerTrigger or maxRowsPerTrigger, not both")
@@ -113,7 +113,7 @@ class Stream:
         return None if text is None else int(text)
 
     def until(self, start: int, target: int, *, versions: int | None = None, most: int | None = None) -> int:
-        """Where the next batch ends: at the target, or as far as the limits allow; one snapshot always goes.
+        """Where the next batch ends: at the target, or as far as the limits allow; at least one snapshot is read.
 
         The rows that a table has when a query begins are one batch.
         """
@@ -140,7 +140,7 @@ class Stream:
         if start == end:
             return []
         last = history.at(self._manifest, end)
-        metadata = create.load(self._manifest, last)
+        metadata = create.load(last)
         if start == NOTHING:
             found = changes.everything(self._manifest, last, metadata)
         else:
@@ -152,11 +152,11 @@ class Stream:
         found = [leaf for leaf in found if leaf.steps]
         return [self._task([found[at] for at in group], versions, end) for group in self._packed(found)]
 
-    def _packed(self, found: Sequence[LeafChanges]) -> list[list[int]]:
-        told = json.loads(self._options.get(STREAM, "{}"))
-        return pack([leaf.rows for leaf in found], int(told.get("parallelism", _TASKS))) if found else []
+    def _packed(self, found: Sequence[LeafDelta]) -> list[list[int]]:
+        stream = json.loads(self._options.get(STREAM, "{}"))
+        return pack([leaf.rows for leaf in found], int(stream.get("parallelism", _TASKS))) if found else []
 
-    def _task(self, leaves: Sequence[LeafChanges], versions: Mapping[str, int], end: int) -> bytes:
+    def _task(self, leaves: Sequence[LeafDelta], versions: Mapping[str, int], end: int) -> bytes:
         names = {version_id(leaf.object_id, step.number) for leaf in leaves for step in leaf.steps}
         own = {name: version for name, version in versions.items() if name in names}
         if versions and len(own) < len(names):
@@ -177,7 +177,7 @@ class Stream:
         ahead = [number for number in history.versions(self._manifest) if start < number <= end]
         return {row.object_id: number for number in ahead for row in history.info(self._manifest, number).records}
 
-    def _appended(self, leaf: LeafChanges) -> LeafChanges:
+    def _appended(self, leaf: LeafDelta) -> LeafDelta:
         """A leaf's steps that only add rows; of others the options say whether they are passed over or partly read."""
         kept = []
         for step in leaf.steps:
@@ -189,7 +189,7 @@ class Stream:
                 raise UnsupportedOperationError(
                     f"a commit ({step.operation}) took {step.deleted} rows out of partition {leaf.object_id!r}, and a "
                     f"stream of appended rows can't show that: use .option('{FEED}', 'true') to read all changes, "
-                    "'ignoreDeletes' to pass over deletions, or 'ignoreChanges' to read what is new in any commit"
+                    "'ignoreDeletes' to skip deletions, or 'ignoreChanges' to read what is new in any commit"
                 )
         return replace(leaf, steps=tuple(kept))
 

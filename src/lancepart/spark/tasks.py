@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import pickle
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -14,72 +10,77 @@ from pyspark.sql.types import StructType
 
 from lancepart.errors import InvalidInputError
 from lancepart.plan.pack import pack
-from lancepart.read import leaf
-from lancepart.read.group import LEAST_MEMORY, GroupTask, join_group
+from lancepart.read.group import GroupTask
 from lancepart.read.join import Join
-from lancepart.read.leaf import LeafTask
-from lancepart.read.memory import default_memory
+from lancepart.read.pieces import Piece, cut, leaf_bytes, packed
 from lancepart.read.scan import Scan
-from lancepart.read.split import sized_pieces, split_groups
+from lancepart.read.split import split_groups
 from lancepart.spark import handover
-from lancepart.spark.types import arrow_schema, as_spark, read_schema, spark_schema
+from lancepart.spark.spark_plan import (
+    Group,
+    Pickled,
+    SparkJoin,
+    SparkPlan,
+    SparkScan,
+    SparkTask,
+    TableRead,
+    pickled,
+)
+from lancepart.spark.types import read_schema, spark_schema
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-
-_MOST_ROWS = 65_536
 _PARALLELISM = ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkTask:
-    """What one Spark task does: leaves to read or groups to join, and the schema to hand over."""
-
-    schema: pa.Schema
-    leaves: tuple[LeafTask, ...] = ()
-    groups: tuple[GroupTask, ...] = ()
-    memory: int | None = None
-
-    def narrowed(self) -> SparkTask:
-        """The same work for the columns of its schema only."""
-        columns = tuple(self.schema.names)
-        return replace(
-            self,
-            leaves=tuple(replace(each, columns=columns) for each in self.leaves),
-            groups=tuple(replace(each, query=replace(each.query, shown=columns)) for each in self.groups),
-        )
-
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as Spark takes them."""
-        for task in self.leaves:
-            for batch in leaf.read(leaf.in_large_batches(task, _MOST_ROWS)):
-                yield as_spark(batch, self.schema)
-        memory = self.memory or max(LEAST_MEMORY, default_memory() // (os.cpu_count() or 1))
-        for group in self.groups:
-            for batch in join_group(group, memory):
-                yield as_spark(batch, self.schema)
 
 
 def scan(source: Scan, spark: SparkSession, tasks: int | None = None) -> DataFrame:
     """A scan as a Spark DataFrame."""
     parts = task_count(spark, tasks)
-    pieces = sized_pieces(source.tasks(), parts)
-    packed = [[pieces[at][0] for at in places] for places in pack([size for _, size in pieces], parts)]
-    frame = _frame(spark, source.root.uri, handover.scan_options(source, packed), source.schema)
+    leaves = [task.leaf for task in source.tasks()]
+    pieces = cut(source.root, leaves, sum(map(leaf_bytes, leaves)) // parts)
+    frame = _frame(spark, scan_plan(source), [SparkTask(pieces=each) for each in packed(pieces, parts)], source.schema)
     return frame if source.limit is None else frame.limit(int(source.limit))
+
+
+def scan_plan(source: Scan) -> SparkScan:
+    """What all tasks of a scan share."""
+    side = TableRead(
+        root=source.root,
+        metadata=source.metadata,
+        columns=tuple(source.schema.names),
+        predicate=source.predicate,
+    )
+    return SparkScan(side=side, limit=None if source.limit is None else int(source.limit))
 
 
 def join(source: Join, spark: SparkSession, tasks: int | None = None) -> DataFrame:
     """A join as a Spark DataFrame."""
     parts = task_count(spark, tasks)
     groups = split_groups(source.tasks(), parts)
-    packed = [[groups[at] for at in places] for places in pack([group.bytes for group in groups], parts)]
-    return _frame(spark, source.left.root.uri, handover.join_options(source, packed), source.schema)
+    dealt = pack([group.bytes for group in groups], parts)
+    planned = [SparkTask(groups=tuple(group_of(groups[at]) for at in each)) for each in dealt]
+    return _frame(spark, join_plan(source), planned, source.schema)
+
+
+def join_plan(source: Join) -> SparkJoin:
+    """What all tasks of a join share."""
+    query, *makers = source.makers()
+    left, right = (
+        TableRead(root=each.scan.root, metadata=each.scan.metadata, columns=each.columns, predicate=each.predicate)
+        for each in makers
+    )
+    return SparkJoin(left=left, right=right, query=query, memory=source.memory)
+
+
+def group_of(task: GroupTask) -> Group:
+    """A group of a join without what is the same for all of them."""
+    left, right = (
+        tuple(Piece(leaf=each.leaf, bytes=leaf_bytes(each.leaf), fragments=each.fragments) for each in side)
+        for side in (task.left, task.right)
+    )
+    return left, right
 
 
 def task_count(spark: SparkSession, tasks: int | None = None) -> int:
-    """How many tasks to make: as many as asked for, or as the session has cores; under Connect it has to be asked."""
+    """The number of tasks: the requested one, or the number of cores of the session."""
     if tasks is not None:
         if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
             raise InvalidInputError(f"tasks is {tasks!r}: give a whole number from 1 up")
@@ -97,30 +98,19 @@ def task_count(spark: SparkSession, tasks: int | None = None) -> int:
     return max(1, int(spark.range(0, 1 << 16).selectExpr("spark_partition_id()").distinct().count()))
 
 
-def _frame(spark: SparkSession, root: str, plan: Mapping[str, str], schema: pa.Schema) -> DataFrame:
-    """What was planned here, handed to the data source, which tells Spark of the columns and reads those it needs."""
-    options = {**plan, handover.COLUMNS: spark_schema(schema).json()}
-    return spark.read.format("lancepart").options(**options).load(root)
+def _frame(spark: SparkSession, plan: SparkPlan, tasks: Sequence[SparkTask], schema: pa.Schema) -> DataFrame:
+    """A plan passed to the data source, which reports its columns to Spark and reads those that are needed."""
+    options = {**handover.plan_options(plan, tasks), handover.COLUMNS: spark_schema(schema).json()}
+    root = plan.side.root if isinstance(plan, SparkScan) else plan.left.root
+    return spark.read.format("lancepart").options(**options).load(root.uri)
 
 
-@dataclass(frozen=True, slots=True)
-class Handed:
-    """A plan that was made elsewhere; its tasks know all that they need."""
-
-    def rows(self, work: SparkTask) -> Iterator[pa.RecordBatch]:
-        """The rows of one task."""
-        yield from work.batches()
-
-
-def handed(options: Mapping[str, str], columns: Sequence[str] | None) -> tuple[StructType, tuple[bytes, list[bytes]]]:
-    """The columns and the plan that were handed over, of some columns; Spark wants one column and one task at least."""
+def handed(options: Mapping[str, str], columns: Sequence[str] | None) -> tuple[StructType, Pickled]:
+    """The columns and the plan that were passed, projected; Spark needs at least one column and one task."""
     if handover.COLUMNS not in options:
         raise InvalidInputError(f"option {handover.PLAN!r} needs {handover.COLUMNS!r} beside it")
     whole = read_schema(options[handover.COLUMNS])
-    scans, joins, memory = handover.read_plan(options)
+    plan, tasks = handover.read_plan(options)
     names = whole.names if columns is None else list(columns) or whole.names[:1]
     chosen = StructType([whole[name] for name in names])
-    schema = arrow_schema(chosen)
-    tasks = [SparkTask(schema=schema, leaves=leaves).narrowed() for leaves in scans]
-    tasks += [SparkTask(schema=schema, groups=groups, memory=memory).narrowed() for groups in joins]
-    return chosen, (pickle.dumps(Handed()), [pickle.dumps(task) for task in tasks or [SparkTask(schema=schema)]])
+    return chosen, pickled(plan.narrowed(names), tasks or [SparkTask()])

@@ -43,6 +43,9 @@ _PLAIN: dict[pa.DataType, spark.DataType] = {
     pa.binary_view(): spark.BinaryType(),
 }
 
+VECTOR = "arrow.fixed-size-list.size"
+"""Under this key Lance's own Spark connector keeps the length of vectors too."""
+
 
 class _Zone(TypedDict, total=False):
     timezone: str
@@ -57,16 +60,19 @@ def spark_schema(schema: Iterable[pa.Field]) -> spark.StructType:
     fields = []
     for field in schema:
         try:
-            fields.append(spark.StructField(field.name, spark_type(field.type), field.nullable, _comment(field)))
+            fields.append(spark.StructField(field.name, spark_type(field.type), field.nullable, _metadata(field)))
         except UnsupportedOperationError as error:
             raise UnsupportedOperationError(f"column {field.name!r} can't be read on Spark: {error}") from None
     return spark.StructType(fields)
 
 
-def _comment(field: pa.Field) -> dict[str, str]:
-    """A field's comment, where Spark has it too."""
+def _metadata(field: pa.Field) -> dict[str, Value]:
+    """A field's comment, where Spark has it too, and how long its vectors are, for which Spark has no type."""
     text = (field.metadata or {}).get(COMMENT.encode())
-    return {} if text is None else {COMMENT: text.decode()}
+    found: dict[str, Value] = {} if text is None else {COMMENT: text.decode()}
+    if pa.types.is_fixed_size_list(field.type):
+        found[VECTOR] = field.type.list_size
+    return found
 
 
 def spark_type(kind: pa.DataType) -> spark.DataType:
@@ -152,6 +158,23 @@ def commented(columns: pa.Schema, schema: spark.StructType) -> pa.Schema:
         field.with_metadata({COMMENT: text}) if text else field for field, text in zip(columns, comments, strict=True)
     ]
     return pa.schema(fields, metadata=columns.metadata)
+
+
+def with_vectors(columns: pa.Schema, schema: spark.StructType) -> pa.Schema:
+    """An Arrow schema whose lists are vectors of fixed length where Spark's columns say how long."""
+    return pa.schema([_sized(field, given) for field, given in zip(columns, schema, strict=True)], columns.metadata)
+
+
+def _sized(field: pa.Field, given: spark.StructField) -> pa.Field:
+    size = given.metadata.get(VECTOR)
+    if size is not None and pa.types.is_list(field.type):
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            raise InvalidInputError(f"column {field.name!r}: {VECTOR} is {size!r}; give the length of its vectors")
+        return field.with_type(pa.list_(field.type.value_field, size))
+    if isinstance(given.dataType, spark.StructType):
+        inner = pa.struct([_sized(each, own) for each, own in zip(field.type, given.dataType, strict=True)])
+        return field.with_type(inner)
+    return field
 
 
 def as_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lancepart.commit import distributed_write
+from lancepart.commit.actions import Overwrite
 from lancepart.commit.distributed_write import WriteJob
 from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.errors import (
@@ -26,17 +24,19 @@ from lancepart.errors import (
 )
 from lancepart.layout.layouts import capabilities
 from lancepart.layout.metadata import STRONG
-from lancepart.maintain.discard import discard_new
+from lancepart.maintain.discard import discard_new, withdraw_late
+from lancepart.model.predicate import Constant, Filter
 from lancepart.model.sql_text import arguments, tokens
 from lancepart.read.leaf import ADDRESS, LEAF
 from lancepart.spark.filters import predicate_of
-from lancepart.spark.operations import WriteRequest
 from lancepart.spark.options import check as check_options
 from lancepart.spark.repartitioning import refuse_new_cycles
 from lancepart.spark.results import dumps, loads
+from lancepart.spark.row_changes import Gone
 from lancepart.spark.source import location
-from lancepart.spark.types import arrow_schema, from_spark, may_be_taken
-from lancepart.storage import leaf_data
+from lancepart.spark.table_messages import WriteRequest
+from lancepart.spark.types import arrow_schema, from_spark, may_be_taken, with_vectors
+from lancepart.storage import leaf_data, leaf_handle
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
@@ -56,7 +56,7 @@ _MODES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """What the tasks of a write need: the job, and the columns that rows are to have.
+    """The input of the tasks of a write: the job, and the columns of its rows.
 
     ``made`` is the salt of the table if the write made it.
     """
@@ -66,12 +66,16 @@ class Writing:
     made: str | None = None
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> bytes:
-        """One task: its rows written, and what is to be reported of them."""
+        """Run one task: write its rows, and return the report."""
         rows = (from_spark(batch, self.schema) for batch in batches)
         if self.job.done:
             for _ in rows:
                 pass
-        return dumps(distributed_write.write(self.job, pa.RecordBatchReader.from_batches(self.schema, rows)))
+        try:
+            return dumps(distributed_write.write(self.job, pa.RecordBatchReader.from_batches(self.schema, rows)))
+        finally:
+            if self.made is not None:
+                withdraw_late(Manifest(self.job.root), self.made, self.job.id)
 
     def commit(self, reports: Iterable[bytes]) -> int | None:
         """Publish what the tasks report."""
@@ -85,38 +89,25 @@ class Writing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowWriting:
-    """A statement that changes rows: its tasks give new rows, and the places of those that go."""
+    """A statement that changes rows: its tasks give new rows, and the identities of those that go."""
 
     job: WriteJob
     schema: Any
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> bytes:
-        """One task: its new rows written, and what is to be reported of them and of those that go."""
-        gone: dict[int, list[Any]] = defaultdict(list)
-        rows = self._new(batches, gone)
+        """Run one task: write its new rows, and report them and the rows to delete."""
+        gone = Gone()
+        rows = gone.split(batches, self.schema)
         given = pa.RecordBatchReader.from_batches(self.schema, rows) if len(self.schema) else list(rows)
         report = distributed_write.write(self.job, given)
-        row_addresses = {number: np.concatenate(found) for number, found in gone.items()}
-        return dumps(replace(report, gone=row_addresses))
-
-    def _new(self, batches: Iterable[pa.RecordBatch], gone: dict[int, list[Any]]) -> Iterator[pa.RecordBatch]:
-        """The new rows among all; the places of the others are put down by their leaf."""
-        for batch in batches:
-            going = pc.is_valid(batch.column(LEAF))
-            row_addresses = batch.select([LEAF, ADDRESS]).filter(going)
-            leaves, addresses = (row_addresses.column(name).to_numpy() for name in (LEAF, ADDRESS))
-            for number in np.unique(leaves):
-                gone[int(number)].append(addresses[leaves == number].astype(np.uint64))
-            rows = batch.select(self.schema.names).filter(pc.invert(going))
-            if rows.num_rows:
-                yield from_spark(rows, self.schema)
+        return dumps(replace(report, gone=gone.addresses()))
 
     def commit(self, reports: Iterable[bytes]) -> int | None:
         """Publish what the tasks report."""
         return distributed_write.commit(Manifest(self.job.root), self.job, map(loads, reports))
 
     def abort(self) -> None:
-        """Do nothing: no version names what was written, and remove_orphans finds it."""
+        """Do nothing: no version names the files that were written, and remove_orphans removes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +119,7 @@ class TreeWriting:
     root: Root
     schema: Any
     mode: str
-    where: str | None = None
+    where: Filter | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> bytes:
@@ -141,8 +132,8 @@ class TreeWriting:
         return location.encode()
 
     def commit(self, reports: Iterable[bytes]) -> None:
-        """Write what was put aside into the tree."""
-        found = [leaf_data.open_leaf(self.root, report.decode(), None).to_batches() for report in reports]
+        """Write the staged rows into the tree."""
+        found = [leaf_handle.open_leaf(self.root, report.decode(), None).scanner().to_batches() for report in reports]
         rows = pa.RecordBatchReader.from_batches(self.schema, chain.from_iterable(found))
         table = open_table(self.root.uri, storage_options=self.root.storage_options)
         try:
@@ -152,33 +143,36 @@ class TreeWriting:
                 table.delete("true")
                 table.append(rows)
             else:
-                table.overwrite(rows, self.where)
+                table._perform(Overwrite(data=rows, where=self.where), None)
         finally:
             self.abort()
 
     def abort(self) -> None:
-        """Remove what was put aside."""
+        """Remove the staged rows."""
         Files(self.root).delete_directory(f"{_ASIDE}/{self.id}", with_tables=True)
 
 
 def plan(options: Options, schema: Any, request: WriteRequest) -> Writing | RowWriting | TreeWriting:
-    """Plan a write that Spark asks for; a table that is not there is made if the options say how."""
+    """Plan a write of Spark; a missing table is created if the options define it."""
     check_options(options)
     given = {key.lower(): value for key, value in options.items()}
     if request.mode == distributed_write.ROWS:
         return _rows(options, request, schema)
-    table, made = _table(given, request, arrow_schema(schema))
+    table, made = _table(given, request, with_vectors(arrow_schema(schema), schema))
     mode, where = _mode(given, request)
     root = Root.parse(*location(options))
     try:
         if mode == distributed_write.WHERE and where is None:
-            replaced = predicate_of(request.pushed, (), table.schema)
-            where = "true" if replaced is None else replaced.to_sql()
+            where = predicate_of(request.pushed, (), table.schema) or Constant(value=True)
         key = given.get("idempotency_key")
         if not capabilities(table.metadata).distributed_writes:
             return _into_tree(root, table, schema, mode=mode, where=where, key=key)
         job = distributed_write.plan(
-            Manifest(root), mode=mode, where=where, once=None if key is None else IdempotencyKey(key=key)
+            Manifest(root),
+            mode=mode,
+            where=where,
+            idempotency=None if key is None else IdempotencyKey(key=key),
+            file_bytes=file_size(given.get("target_file_size")),
         )
         return Writing(job=job, schema=columns_of(schema, table.schema), made=made)
     except BaseException:
@@ -188,7 +182,7 @@ def plan(options: Options, schema: Any, request: WriteRequest) -> Writing | RowW
 
 
 def _into_tree(
-    root: Root, table: PartitionedTable, schema: Any, *, mode: str, where: str | None, key: str | None
+    root: Root, table: PartitionedTable, schema: Any, *, mode: str, where: Filter | None, key: str | None
 ) -> TreeWriting:
     if key is not None:
         raise UnsupportedOperationError("an idempotency key needs a table with snapshots; lancepart.upgrade makes one")
@@ -198,7 +192,7 @@ def _into_tree(
 
 
 def without_jar(schema: Any, overwrite: bool) -> WriteRequest:
-    """A write as Spark asks for it of a Python data source."""
+    """A write of Spark's Python data source."""
     return WriteRequest(mode="truncate" if overwrite else "append", schema=schema.jsonValue())
 
 
@@ -213,11 +207,10 @@ def _rows(options: Options, request: WriteRequest, schema: Any) -> RowWriting:
             f"{request.command.upper()} in SQL needs a table with strong transactions: use table.update, "
             "table.upsert or table.delete in Python"
         )
-    read = predicate_of(request.handled, request.pushed, table.schema)
     job = distributed_write.plan(
         Manifest(Root.parse(root, storage)),
         mode=distributed_write.ROWS,
-        where=None if read is None else read.to_sql(),
+        where=predicate_of(request.handled, request.pushed, table.schema),
         version=request.version,
         name=request.command,
     )
@@ -237,14 +230,14 @@ def columns_of(schema: Any, table: pa.Schema) -> pa.Schema:
     return pa.schema([table.field(each.name) if each.name in table.names else each for each in given])
 
 
-def _mode(options: Options, request: WriteRequest) -> tuple[str, str | None]:
+def _mode(options: Options, request: WriteRequest) -> tuple[str, Filter | None]:
     """What happens to the rows that are there: what Spark says, unless the options say it more exactly."""
-    asked = request.mode
-    if asked == "truncate" and "replacewhere" in options:
+    mode = request.mode
+    if mode == "truncate" and "replacewhere" in options:
         return distributed_write.WHERE, options["replacewhere"]
-    if asked == "truncate" and options.get("partitionoverwritemode", "").lower() == _DYNAMIC:
+    if mode == "truncate" and options.get("partitionoverwritemode", "").lower() == _DYNAMIC:
         return distributed_write.OVERWRITE, None
-    return _MODES[asked], None
+    return _MODES[mode], None
 
 
 def _table(options: Options, request: WriteRequest, schema: pa.Schema) -> tuple[PartitionedTable, str | None]:
@@ -257,9 +250,10 @@ def _table(options: Options, request: WriteRequest, schema: pa.Schema) -> tuple[
         return open_table(root, storage_options=storage), None
     except TableNotFoundError:
         by = partition_list(options["partition_by"]) if "partition_by" in options else list(request.by)
-        if not by:
+        if not by and "partition_by" not in options:
             raise TableNotFoundError(
-                f"there is no table at {root!r}: make one with .option('partition_by', 'year(ts), country')"
+                f"there is no table at {root!r}: make one with .option('partition_by', 'year(ts), country'), or with "
+                "an empty partition_by for a table without partitions"
             ) from None
     nullable = pa.schema([field.with_nullable(True) for field in schema])
     if "partition_by" not in options:
@@ -269,6 +263,15 @@ def _table(options: Options, request: WriteRequest, schema: pa.Schema) -> tuple[
         table = create_table(root, nullable, by, transactions=mode, storage_options=storage)
         return table, table.metadata.salt
     return open_table(root, storage_options=storage), None
+
+
+def file_size(text: str | None) -> int | None:
+    """The bytes that a file is to have; without the jar an option is in bytes."""
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise InvalidInputError(f"target_file_size is {text!r}: give a number of bytes")
+    return int(text)
 
 
 def partition_list(text: str) -> list[str]:

@@ -6,45 +6,19 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import lance
 
-from lancepart.errors import InvalidInputError
+from lancepart.model.config import config
+from lancepart.storage.leaf_handle import LeafHandle, fragment_count
 
 if TYPE_CHECKING:
     from lance import Session
 
 
 Value = TypeVar("Value")
-_DEFAULT = 1 << 30
 _MANIFEST_BYTES = 16 << 10
-
-
-class Config:
-    """Settings of this process: ``cache_bytes`` bounds what searches keep in memory between calls.
-
-    Half of it is for open tables and what was read of them, half for Lance's own caches of indices and metadata.
-    """
-
-    def __init__(self) -> None:
-        self._cache_bytes = _DEFAULT
-
-    @property
-    def cache_bytes(self) -> int:
-        """The most bytes that are kept; 0 keeps nothing."""
-        return self._cache_bytes
-
-    @cache_bytes.setter
-    def cache_bytes(self, value: object) -> None:
-        if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 0:
-            raise InvalidInputError(f"cache_bytes is {value!r}: give a number of bytes from 0 up")
-        self._cache_bytes = int(value)
-        cache.resize(self._cache_bytes)
-
-    def __repr__(self) -> str:
-        return f"Config(cache_bytes={self._cache_bytes})"
 
 
 @dataclass(slots=True)
@@ -55,8 +29,23 @@ class _Entry:
     made: bool = False
 
 
+class HashedKey:
+    """A long key whose hash is computed once; equal to others of the same parts."""
+
+    __slots__ = ("_hash", "_parts")
+
+    def __init__(self, parts: tuple[Hashable, ...]) -> None:
+        self._parts, self._hash = parts, hash(parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, HashedKey) and self._parts == other._parts)
+
+
 class ByteCache:
-    """Values by key, the least recently used dropped first; each is made once, by the first thread that asks."""
+    """Values by key, the least recently used dropped first; each is made once, by the first thread that needs it."""
 
     def __init__(self, capacity: int) -> None:
         self._lock = threading.Lock()
@@ -70,8 +59,8 @@ class ByteCache:
         """Lance's own caches, shared by all tables that are kept open."""
         with self._lock:
             if self._session is None:
-                part = self._capacity // 4
-                self._session = lance.Session(index_cache_size_bytes=part, metadata_cache_size_bytes=part)
+                part = self._capacity // 8
+                self._session = lance.Session(index_cache_size_bytes=3 * part, metadata_cache_size_bytes=part)
             return self._session
 
     @property
@@ -85,7 +74,7 @@ class ByteCache:
         return self._held
 
     def resize(self, capacity: int) -> None:
-        """Keep no more than that, counted together with Lance's caches; what was kept is dropped."""
+        """Set the capacity, which includes Lance's caches; cached values are dropped."""
         with self._lock:
             self._capacity, self._session = capacity, None
             self._entries.clear()
@@ -94,6 +83,12 @@ class ByteCache:
     def clear(self) -> None:
         """Drop all that is kept."""
         self.resize(self._capacity)
+
+    def holds(self, key: Hashable) -> bool:
+        """Whether a value is kept under a key."""
+        with self._lock:
+            entry = self._entries.get(key)
+            return entry is not None and entry.made
 
     def get(self, key: Hashable, make: Callable[[], Value], size: Callable[[Value], int]) -> Value:
         """The value of a key, made if it is not kept; one larger than half of the capacity is not kept."""
@@ -124,7 +119,7 @@ class ByteCache:
             self._drop_others(key)
 
     def account(self, key: Hashable, size: int) -> None:
-        """Count a kept value that grew, or shrank, by its size now; one larger than half of the capacity goes."""
+        """Count a cached value by its current size; one larger than half of the capacity is dropped."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None or not entry.made:
@@ -136,6 +131,8 @@ class ByteCache:
             self._drop_others(key)
 
     def _drop_others(self, key: Hashable) -> None:
+        if self._held <= self._capacity // 2:
+            return
         for other in [each for each, kept in self._entries.items() if kept.made and each != key]:
             if self._held <= self._capacity // 2:
                 break
@@ -147,10 +144,10 @@ class ByteCache:
                 del self._entries[key]
 
 
-cache = ByteCache(_DEFAULT)
-config = Config()
+cache = ByteCache(config.cache_bytes)
+config.follow(cache.resize)
 
 
-def handle_size(handle: lance.LanceDataset) -> int:
+def handle_size(handle: LeafHandle) -> int:
     """About how many bytes an open table holds itself."""
-    return _MANIFEST_BYTES + 512 * len(handle.get_fragments())
+    return _MANIFEST_BYTES + 512 * fragment_count(handle)

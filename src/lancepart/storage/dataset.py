@@ -29,7 +29,7 @@ Dataset: TypeAlias = lance.LanceDataset
 def open_dataset(root: Root, location: str, version: int | str | None = None) -> lance.LanceDataset:
     """Open the table at a location, at a version or tag if given; MissingError if there is none."""
     with storage_errors(f"open the table at {location!r}", root):
-        return lance.dataset(root.uri_of(location), version=version, storage_options=_options(root))
+        return lance.dataset(root.uri_of(location), version=version, storage_options=root.lance_options)
 
 
 def open_managed(
@@ -38,7 +38,7 @@ def open_managed(
     """Open a table whose versions the namespace keeps."""
     with storage_errors(f"open the table {'$'.join(path)!r}", root):
         return lance.dataset(
-            namespace_client=namespace, table_id=list(path), version=version, storage_options=_options(root)
+            namespace_client=namespace, table_id=list(path), version=version, storage_options=root.lance_options
         )
 
 
@@ -51,12 +51,12 @@ def create_dataset(
     namespace: LanceNamespace | None = None,
     path: Sequence[str] | None = None,
 ) -> lance.LanceDataset:
-    """Write a new table, with a namespace as keeper of its versions if one is given; ExistsError if there is one.
+    """Write a new table, whose versions a namespace keeps if one is given; ExistsError if there is one.
 
     pylance's own mode create lets a second writer overwrite the first; a commit without retries does not. A commit that
-    is reported as failed and has happened all the same is a success.
+    is reported as failed but is present is a success.
     """
-    uri, options = uri or root.uri_of(location), _options(root)
+    uri, options = uri or root.uri_of(location), root.lance_options
     action = f"create the table at {location!r}"
     with storage_errors(action, root):
         written = write_fragments(aligned(data), uri, mode="create", return_transaction=True, storage_options=options)
@@ -105,7 +105,7 @@ def overwrite_dataset(root: Root, location: str, data: pa.RecordBatchReader) -> 
     """Write new data over a table in one commit."""
     with storage_errors(f"write the table at {location!r}", root):
         return lance.write_dataset(
-            aligned(data), root.uri_of(location), mode="overwrite", storage_options=_options(root)
+            aligned(data), root.uri_of(location), mode="overwrite", storage_options=root.lance_options
         )
 
 
@@ -119,7 +119,7 @@ def overwrite_managed(
             namespace_client=namespace,
             table_id=list(path),
             mode="overwrite",
-            storage_options=_options(root),
+            storage_options=root.lance_options,
         )
 
 
@@ -153,7 +153,3 @@ def write_ipc(table: pa.Table) -> bytes:
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
-
-
-def _options(root: Root) -> dict[str, str] | None:
-    return dict(root.storage_options) or None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import obstore
 from obstore import store as stores
 
-from lancepart.errors import InternalError, InvalidTableStateError
+from lancepart.errors import InternalError, InvalidInputError, InvalidTableStateError
 from lancepart.storage.root import Root, check_location
 from lancepart.storage.translate import ExistsError, storage_errors
 
@@ -85,7 +85,7 @@ class Files:
         return token if self.put_new(path, token) or self.read(path) == token else None
 
     def delete(self, path: str) -> bool:
-        """Remove a file; say whether it was there, as far as the store tells."""
+        """Remove a file; returns whether it existed, as far as the store reports it."""
         try:
             with storage_errors(f"delete {path!r}", self._root):
                 if self._root.is_local and is_unfinished(path):
@@ -119,7 +119,7 @@ class Files:
             yield from self._unfinished(prefix)
 
     def _unfinished(self, prefix: str) -> Iterator[FileInfo]:
-        """Files that a writer on a local disk did not come to rename, which the store does not show."""
+        """Temporary files of local writers that were not renamed; the store does not list them."""
         for folder, _, names in os.walk(os.path.join(self._root.uri, prefix)):
             for name in filter(is_unfinished, names):
                 path = os.path.join(folder, name)
@@ -172,44 +172,76 @@ class Files:
             inside = os.path.relpath(folder, self._root.uri).replace(os.sep, "/")
             yield from (f"{inside}/{name}" for name in names)
 
-    def delete_directory(self, directory: str, *, last: str | None = None, with_tables: bool = False) -> None:
-        """Remove all files beneath a directory that may be removed; ``last`` goes after all others.
+    def delete_directory(
+        self,
+        directory: str,
+        *,
+        last: str | None = None,
+        with_tables: bool = False,
+        only: Callable[[str], bool] | None = None,
+    ) -> None:
+        """Remove all files beneath a directory that may be removed; ``last`` is removed after all others.
 
-        Nothing else in lancepart removes a directory, so that what is checked here holds everywhere.
+        ``only`` decides, by its path from the directory on, whether a file goes. Nothing else in lancepart removes a
+        directory, so these checks hold everywhere.
         """
         self.refuse_removal(directory, with_tables=with_tables)
-        self._delete_files(directory, last)
+        self._delete_files(directory, last, only)
 
     def delete_manifest(self, name: str, *, last: str) -> None:
-        """Remove the manifest of the root itself, which no location names; ``last`` goes after all others."""
+        """Remove the manifest of the root itself, which no location names; ``last`` is removed after all others."""
         self._root.refuse_links(name)
         self._delete_files(name, last)
 
-    def _delete_files(self, directory: str, last: str | None) -> None:
+    def _delete_files(self, directory: str, last: str | None, only: Callable[[str], bool] | None = None) -> None:
         self._refuse_links_inside(directory)
-        paths = [info.path for info in self.walk(directory)]
+        inside = len(directory) + 1
+        paths = [info.path for info in self.walk(directory) if only is None or only(info.path[inside:])]
         final = f"{directory}/{last}" if last else None
         self._in_parallel(self.delete, [path for path in paths if path != final])
         if final in paths:
             self.delete(final)
         self.prune(directory)
+        if only is not None and not self.is_empty(directory):
+            for folder in sorted({os.path.dirname(path) for path in paths} - {directory}):
+                self.prune(f"{directory}/{folder[inside:].partition('/')[0]}")
 
     def _refuse_links_inside(self, directory: str) -> None:
         """Refuse a directory with a symbolic link in it, which a walk would follow to files of others."""
+        link = next(self._links(directory), None)
+        if link is not None:
+            raise InternalError(f"could not delete {directory!r}: {link!r} is a symbolic link; remove the link by hand")
+
+    def has_links_on_the_way(self, directory: str) -> bool:
+        """Whether a directory, or one above it beneath the root, is a symbolic link."""
+        try:
+            self._root.refuse_links(directory)
+        except InvalidInputError:
+            return True
+        return False
+
+    def has_links(self, directory: str) -> bool:
+        """Whether a directory is a symbolic link, or has one in it."""
+        own = self._root.is_local and os.path.islink(os.path.join(self._root.uri, directory))
+        return own or next(self._links(directory), None) is not None
+
+    def _links(self, directory: str) -> Iterator[str]:
         if not self._root.is_local:
             return
         for folder, folders, names in os.walk(os.path.join(self._root.uri, directory)):
-            for name in (*folders, *names):
-                if os.path.islink(os.path.join(folder, name)):
-                    raise InternalError(
-                        f"could not delete {directory!r}: {os.path.join(folder, name)!r} is a symbolic link; "
-                        "remove the link by hand"
-                    )
+            paths = (os.path.join(folder, name) for name in (*folders, *names))
+            yield from (path for path in paths if os.path.islink(path))
 
-    def prune(self, directory: str) -> None:
-        """Remove a directory that holds no file at any depth; only a local disk keeps such."""
-        if self._root.is_local and self.is_empty(directory):
-            _remove_empty(os.path.join(self._root.uri, directory))
+    def prune(self, directory: str, *, before: datetime | None = None) -> None:
+        """Remove a directory that holds no file at any depth; only a local disk keeps such.
+
+        With ``before`` it stays if anything in it changed since then: a writer may be about to fill it.
+        """
+        path = os.path.join(self._root.uri, directory)
+        if not self._root.is_local or not self.is_empty(directory):
+            return
+        if before is None or _last_change(path) < before:
+            _remove_empty(path)
 
     def clone_directory(self, source: str, target: str, *, skip: Iterable[str] = ()) -> None:
         """Make the files of one directory available in another: linked on a local disk, copied by an object store."""
@@ -304,6 +336,12 @@ def _link(source: str, target: str) -> None:
         return
     except OSError:
         shutil.copyfile(source, target)
+
+
+def _last_change(directory: str) -> datetime:
+    """When an entry was last added to a directory, or to one inside it, or removed."""
+    times = [os.stat(path).st_mtime for path, _, _ in os.walk(directory)]
+    return datetime.fromtimestamp(max(times, default=0.0), UTC)
 
 
 def _remove_empty(directory: str) -> None:

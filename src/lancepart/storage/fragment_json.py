@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import lance
 from lance.fragment import FragmentMetadata
 
-from lancepart.storage.leaf_data import open_leaf
+from lancepart.storage.leaf_handle import data_path, open_leaf
 from lancepart.storage.root import Root
 from lancepart.storage.translate import MissingError
 
@@ -38,4 +38,4 @@ def version_with(root: Root, location: str, fragments: Sequence[FragmentMetadata
 
 
 def _paths(metadata: FragmentMetadata) -> list[str]:
-    return [file.path for file in metadata.files]
+    return [data_path(file) for file in metadata.files]

@@ -20,6 +20,7 @@ from lancepart.format.records import number_of
 from lancepart.format.rows import read_rows
 from lancepart.storage import leaf_files
 from lancepart.storage.files import Files
+from lancepart.storage.leaf_handle import data_path
 from lancepart.storage.manifest import NAME, Manifest
 from lancepart.storage.manifest_rows import TABLE_VERSION, Row
 from lancepart.storage.snapshot import Snapshot
@@ -47,7 +48,8 @@ def resolve(manifest: Manifest, wanted: int | str | datetime | None) -> int | No
     if isinstance(wanted, str):
         found = tags(manifest).get(wanted)
         if found is None:
-            raise TableTagNotFoundError(f"there is no tag {wanted!r}")
+            number = f": give the number of a snapshot as an int, {int(wanted)}" if wanted.isdecimal() else ""
+            raise TableTagNotFoundError(f"there is no tag {wanted!r}{number}")
         return found
     found = _at(manifest, wanted) if isinstance(wanted, datetime) else wanted
     if not any(map(_SPEC_KEY.fullmatch, at(manifest, found).properties)):
@@ -151,7 +153,7 @@ def _at(manifest: Manifest, moment: datetime) -> int:
 
 
 def info(manifest: Manifest, version: int) -> VersionInfo:
-    """What one version's commit did, by its transaction and the rows that came with it."""
+    """The operation of one version's commit, by its transaction and the rows that it wrote."""
     handle = at(manifest, version).handle
     assert handle is not None
     with storage_errors("read the history of __manifest", manifest.root):
@@ -167,9 +169,11 @@ def _records(handle: lance.LanceDataset, operation: lance.LanceOperation.BaseOpe
     written = getattr(operation, "new_fragments", None)
     if not written or type(operation).__name__ != "Update":
         return []
-    paths = {file.path for fragment in written for file in fragment.files}
+    paths = {data_path(file) for fragment in written for file in fragment.files}
     chosen = [
-        fragment for fragment in handle.get_fragments() if any(file.path in paths for file in fragment.metadata.files)
+        fragment
+        for fragment in handle.get_fragments()
+        if any(data_path(file) in paths for file in fragment.metadata.files)
     ]
     if not chosen:
         return []
@@ -190,10 +194,10 @@ def create_tag(manifest: Manifest, name: str, version: int) -> None:
     """Name a snapshot; a named one does not expire."""
     at(manifest, version)
     if name in tags(manifest):
-        raise TableTagAlreadyExistsError(f"there is a tag {name!r} already")
+        raise TableTagAlreadyExistsError(f"there is a tag {name!r} already: delete it first, or take another name")
     handle = manifest.snapshot().handle
     assert handle is not None
-    with storage_errors("tag __manifest", manifest.root):
+    with storage_errors(f"create the tag {name!r}", manifest.root):
         handle.tags.create(name, version)
 
 
@@ -203,5 +207,5 @@ def delete_tag(manifest: Manifest, name: str) -> None:
         raise TableTagNotFoundError(f"there is no tag {name!r}")
     handle = manifest.snapshot().handle
     assert handle is not None
-    with storage_errors("delete a tag of __manifest", manifest.root):
+    with storage_errors(f"delete the tag {name!r}", manifest.root):
         handle.tags.delete(name)

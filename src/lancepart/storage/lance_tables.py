@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeGuard
 
 import lance
@@ -23,7 +23,7 @@ def opened(
     """Open a Lance table."""
     root = Root.parse(uri, storage_options)
     with storage_errors(f"open the Lance table at {uri!r}", root):
-        return lance.dataset(uri, version=version, storage_options=dict(root.storage_options) or None)
+        return lance.dataset(uri, version=version, storage_options=root.lance_options)
 
 
 def schema_of(dataset: object) -> pa.Schema:
@@ -38,6 +38,19 @@ def table_provider(dataset: object) -> object:
 
 
 def table_capsule(dataset: object, session: object) -> object:
-    """The same as DataFusion's C interface wants it."""
+    """The same for DataFusion's C interface."""
     made = lance.FFILanceTableProvider(dataset, with_row_id=False, with_row_addr=False)
     return made.__datafusion_table_provider__(*([] if session is None else [session]))
+
+
+def read_whole(dataset: object, columns: Sequence[str] | None = None) -> pa.Table:
+    """All rows of an open Lance table, or some columns of them."""
+    assert isinstance(dataset, lance.LanceDataset)
+    return dataset.to_table(columns=None if columns is None else list(columns))
+
+
+def sample(dataset: object, columns: Sequence[str], rows: int = 1_024) -> pa.Table:
+    """Some columns of about so many rows, spread evenly over an open Lance table."""
+    assert isinstance(dataset, lance.LanceDataset)
+    total = dataset.count_rows()
+    return dataset.take(list(range(0, total, max(1, total // rows))), columns=list(columns))

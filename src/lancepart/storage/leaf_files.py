@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from lancepart.errors import LanceNamespaceError, UnsupportedOperationError
 from lancepart.storage.files import Files
-from lancepart.storage.leaf_data import open_leaf
+from lancepart.storage.leaf_handle import leaf_dataset, open_leaf
 from lancepart.storage.root import Root
 from lancepart.storage.translate import storage_errors
 
@@ -112,14 +112,16 @@ def manifest_key(version: int) -> str:
     return f"_versions/{version}"
 
 
-def needed(root: Root, location: str, version: int | None, *, complete: bool = False) -> set[str]:
+def needed(
+    root: Root, location: str, version: int | None, *, complete: bool = False, transactions: bool = True
+) -> set[str]:
     """The keys of all files that a version of a table needs, in its own directory or in that of another branch.
 
     Names of files are random, so that one key never identifies two files of a table and its branches. Whatever a
     fragment's metadata calls a path counts: what a newer Lance puts there is kept too. ``complete`` refuses a version
-    whose rows may name more files than its metadata does.
+    whose rows may name more files than its metadata does. ``transactions`` says whether those are read too.
     """
-    handle = open_leaf(root, location, version)
+    handle = leaf_dataset(root, location, version)
     if complete and _MANAGED in (handle.schema.metadata or {}):
         raise UnsupportedOperationError("it has managed blobs: which files these need is known from its rows alone")
     with storage_errors(f"look at the files of the leaf at {location!r}", root):
@@ -130,7 +132,7 @@ def needed(root: Root, location: str, version: int | None, *, complete: bool = F
             if deletion:
                 keys.add(f"_deletions/{os.path.basename(str(deletion))}")
         keys |= {f"_indices/{segment.uuid}" for index in handle.describe_indices() for segment in index.segments}
-        done = handle.read_transaction(handle.version)
+        done = handle.read_transaction(handle.version) if transactions else None
         if done is not None:
             keys.add(f"_transactions/{done.read_version}-{done.uuid}")
     return keys
@@ -174,5 +176,5 @@ def _paths(payload: object) -> Iterator[str]:
 def tagged(root: Root, location: str) -> list[tuple[str | None, int]]:
     """The versions that tags of a table name, each with its branch, ``None`` for main."""
     with storage_errors(f"read the tags of the leaf at {location!r}", root):
-        found = open_leaf(root, location, None).tags.list()
+        found = leaf_dataset(root, location, None).tags.list()
     return [(entry.get("branch"), int(entry["version"])) for entry in found.values()]

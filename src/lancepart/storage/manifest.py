@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
 import random
@@ -13,21 +12,20 @@ from typing import TypeVar
 import lance
 import pyarrow as pa
 
-from lancepart.errors import ConcurrentModificationError, InternalError, InvalidTableStateError, LanceNamespaceError
-from lancepart.format.names import OBJECT_ID, REQUIRED_COLUMNS, TABLE_VERSION
-from lancepart.format.rows import CREATED_AT, PRIMARY_KEY, PRIMARY_KEY_POSITION, SCHEMA
+from lancepart.errors import ConcurrentModificationError, InvalidTableStateError, LanceNamespaceError
+from lancepart.format.names import REQUIRED_COLUMNS, TABLE_VERSION
+from lancepart.model.config import config
 from lancepart.storage import manifest_maintenance
-from lancepart.storage.dataset import create_dataset
 from lancepart.storage.files import Files
-from lancepart.storage.manifest_rows import Change, source_table
+from lancepart.storage.manifest_rows import Change
+from lancepart.storage.manifest_table import create, make_ready, merge, refuse_doubles
 from lancepart.storage.root import Root
 from lancepart.storage.root_contents import refuse_file
-from lancepart.storage.snapshot import Snapshot, literals
+from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import (
     BlindCommitError,
     ConflictError,
     DamagedError,
-    ExistsError,
     KeyExistsError,
     MissingError,
     storage_errors,
@@ -76,9 +74,11 @@ class Manifest:
         except DamagedError as error:
             raise DamagedError(f"{error}; {self._damaged_file(version)} {_RESCUE}") from None
 
-    def hold(self, version: int) -> None:
-        """Keep one version open, for who only reads: it is not opened again when it is named."""
-        self._held = self.snapshot(version)
+    def hold(self, version: int | None) -> int:
+        """Keep a version open for a reader, who names it and does not open it again; ``None`` is the one read last."""
+        latest = self._latest if version is None else None
+        self._held = self.snapshot(version) if latest is None else latest
+        return self._held.version
 
     def refuse_remains(self) -> None:
         """Refuse to take a manifest for one that was never written whose versions are gone while its rows are not."""
@@ -96,10 +96,10 @@ class Manifest:
         return repr((own or known or [f"{NAME}/{_VERSIONS}"])[0])
 
     def _remembered(self, handle: lance.LanceDataset, *, latest: bool) -> Snapshot:
-        """The latest snapshot as last opened, with all that was read of it, if it is the one asked for.
+        """The latest snapshot as last opened, with all that was read of it, if it is the requested one.
 
-        A version that someone names is not one to publish from: a tag may keep it while what came after it is cleaned
-        away, and with that the conflicts.
+        A version that a caller names is not published from: a tag may keep it while later versions, and with them
+        conflicts, are cleaned up.
         """
         known = self._latest
         if known is None or known.version != handle.version or known.age > FRESH_SECONDS / 2:
@@ -116,13 +116,13 @@ class Manifest:
     def commit(
         self, plan: Callable[[Snapshot, bool], tuple[Change, Result]], *, start: Snapshot | None = None
     ) -> tuple[Result, int]:
-        """Plan a change on the latest snapshot and publish it, again and again until it wins or is refused.
+        """Plan a change on the latest snapshot and publish it, repeated until it succeeds or is refused.
 
-        A change that needs no more than that the rows which it names are as they were can ``start`` from the snapshot
-        that it was made on: if one of them was changed since, it is planned again on the latest. Gives back what the
-        plan answered, and a version of the manifest that has the change. ``plan`` gets the snapshot and whether it is
-        asked again because another commit came first; what it raises is the caller's error. A publish whose outcome is
-        unknown is looked up before it is tried again.
+        A change that depends only on the rows that it names can ``start`` from the snapshot that it was made on: if one
+        of them was changed since, it is planned again on the latest. Returns the plan's result, and a version of the
+        manifest that has the change. ``plan`` gets the snapshot and whether it is called again because another commit
+        came first; what it raises is the caller's error. A commit whose outcome is unknown is looked up before it is
+        retried.
         """
         with Turn(self) as turn:
             return self._commit(plan, start, turn)
@@ -147,7 +147,8 @@ class Manifest:
                 landed = self._landed(change)
                 if landed:
                     return result, landed
-                if time.monotonic() > deadline:
+                spent = config.retries is not None and attempt >= config.retries
+                if spent or time.monotonic() > deadline:
                     raise ConcurrentModificationError(
                         f"gave up after {attempt + 1} tries, other writers kept coming first: {error}"
                     ) from None
@@ -165,7 +166,7 @@ class Manifest:
         if not self._is_fresh(snapshot):
             raise ConflictError("the snapshot is too old to publish from")
         handle = self._writable(snapshot)
-        _refuse_doubles(change)
+        refuse_doubles(change)
         written = uninterrupted(
             lambda: self._merged(handle, change, snapshot),
             "commit",
@@ -182,7 +183,7 @@ class Manifest:
         return version
 
     def _refuse_blind(self, snapshot: Snapshot, version: int) -> None:
-        """Tell of a commit that took so long that others' commits, with which it may conflict, were cleaned away.
+        """Report a commit that took so long that others' commits, with which it may conflict, were cleaned away.
 
         That takes a machine that sleeps in the middle of a commit, for longer than cleaning keeps versions.
         """
@@ -199,10 +200,10 @@ class Manifest:
 
     def _merged(self, handle: lance.LanceDataset, change: Change, snapshot: Snapshot) -> pa.Table | None:
         with storage_errors("commit to __manifest", self.root):
-            return _merge(handle, change, snapshot)
+            return merge(handle, change, snapshot)
 
     def rearranged(self, snapshot: Snapshot, handle: lance.LanceDataset) -> None:
-        """Remember what is known of a snapshot at a later version, which has the same rows elsewhere."""
+        """Carry cached values of a snapshot over to a later version that has the same rows in other files."""
         self._latest = snapshot.rearranged(handle)
 
     @staticmethod
@@ -244,10 +245,15 @@ class Manifest:
             swap, "change the table's definition", lambda _: "the definition was changed before the interrupt"
         )
 
-    def seal(self, snapshot: Snapshot) -> None:
-        """Make a manifest that is to be removed unusable; ConflictError if anything was committed since the snapshot.
+    def is_sealed(self) -> bool:
+        """Whether the manifest was made unusable in order to remove it, or is removed already."""
+        handle = self.snapshot().handle
+        return handle is None or handle.schema.names == _SEALED.names
 
-        Whoever has an older version open can't commit on it any more, so that removing the files loses nothing.
+    def seal(self, snapshot: Snapshot) -> None:
+        """Make a manifest unusable before it is removed; ConflictError if anything was committed since the snapshot.
+
+        A client that has an older version open can't commit any more, so removing the files loses nothing.
         """
         with storage_errors("seal __manifest", self.root):
             lance.LanceDataset.commit(
@@ -255,7 +261,7 @@ class Manifest:
                 lance.LanceOperation.Overwrite(_SEALED, []),
                 read_version=snapshot.version,
                 max_retries=0,
-                storage_options=dict(self.root.storage_options) or None,
+                storage_options=self.root.lance_options,
             )
 
     def widen_columns(self, types: Mapping[str, pa.DataType]) -> None:
@@ -304,50 +310,22 @@ class Manifest:
     def _open(self, version: int | None = None) -> lance.LanceDataset:
         if self._latest is None:
             refuse_file(self.root)
-        return lance.dataset(
-            self.uri, version=version, session=self._session, storage_options=dict(self.root.storage_options) or None
-        )
+        return lance.dataset(self.uri, version=version, session=self._session, storage_options=self.root.lance_options)
 
     def _writable(self, snapshot: Snapshot) -> lance.LanceDataset:
-        """A handle at the snapshot's version of a manifest that has the key and columns that commits rely on."""
+        """A handle at the snapshot's version; ConflictError if the table had to be made ready for commits first."""
         handle = snapshot.own_handle()
         if handle is None:
-            self._create()
+            create(self.root, NAME, self.uri)
             raise ConflictError("the manifest was written for the first time")
-        if handle.schema.field(OBJECT_ID).nullable:
-            self._require_keys(handle)
-            raise ConflictError("the manifest's key was made one that is never null")
-        key = handle.schema.field(OBJECT_ID).metadata or {}
-        if PRIMARY_KEY.encode() not in key and PRIMARY_KEY_POSITION.encode() not in key:
-            with storage_errors("mark the key of __manifest", self.root):
-                handle.update_field_metadata({OBJECT_ID: {PRIMARY_KEY_POSITION: "0"}})
-            raise ConflictError("the manifest's key was marked")
-        if CREATED_AT.name not in handle.schema.names:
-            with storage_errors("add created_at to __manifest", self.root):
-                handle.add_columns([CREATED_AT])
-            raise ConflictError("the manifest got its created_at column")
+        make_ready(handle, self.root)
         return handle
 
-    def _require_keys(self, handle: lance.LanceDataset) -> None:
-        """Let the key of a manifest that another client made be never null, as Lance wants it of keys."""
-        if handle.count_rows("object_id IS NULL"):
-            raise InvalidTableStateError("__manifest has rows whose object_id is null: delete them with another client")
-        with storage_errors("require object_id in __manifest", self.root):
-            handle.alter_columns({"path": "object_id", "nullable": False})  # type: ignore[dict-item]
-
-    def _create(self) -> None:
-        try:
-            handle = create_dataset(self.root, NAME, SCHEMA.empty_table(), uri=self.uri)
-        except ExistsError:
-            return
-        with contextlib.suppress(LanceNamespaceError), storage_errors("index __manifest", self.root):
-            manifest_maintenance.create_indices(handle)
-
     def _landed(self, change: Change) -> int:
-        """A version at which a change reported as lost is there all the same, or 0.
+        """A version that contains a change which was reported as failed, or 0.
 
-        A retried request can meet its own success. If it records versions one of them tells, since all rows come at
-        once, and others do not change those; they may have changed the fence since.
+        A retried request can find its own success. If the change records versions, one of them is enough to check,
+        since all rows are written at once and others do not change them; the fence may have been changed since.
         """
         recorded = [row for row in change.inserts if row.object_type == TABLE_VERSION]
         decisive = recorded[:1] or change.inserts
@@ -356,36 +334,3 @@ class Manifest:
         snapshot = self.snapshot()
         found = snapshot.rows(row.object_id for row in decisive)
         return snapshot.version if all(row.is_same(found.get(row.object_id)) for row in decisive) else 0
-
-
-def _refuse_doubles(change: Change) -> None:
-    ids = [*(row.object_id for row in change.inserts), *change.existing_ids, *change.deletes]
-    if len(set(ids)) != len(ids):
-        raise InternalError("a change names the same object twice")
-
-
-def _merge(handle: lance.LanceDataset, change: Change, snapshot: Snapshot) -> pa.Table | None:
-    """One merge that inserts, updates and deletes; with no index and no retries it is a compare-and-swap.
-
-    Moves the handle to the new version, and gives back the rows that it wrote.
-    """
-    gone = f"object_id IN ({literals(change.deletes)})" if change.deletes else None
-    if not change.inserts and not change.existing_ids:
-        assert gone is not None
-        if handle.delete(gone, conflict_retries=0)["num_deleted_rows"] != len(change.deletes):
-            raise ConflictError("a row to be deleted was gone already")
-        return None
-    keys = [*(row.object_id for row in change.inserts), *change.existing_ids]
-    present = snapshot.table_of(keys)
-    found = set(present.column(OBJECT_ID).to_pylist())
-    taken = [row.object_id for row in change.inserts if row.object_id in found]
-    if taken:
-        raise KeyExistsError(taken[0])
-    if len(found) != len(change.existing_ids):
-        raise ConflictError("a row to be changed is gone")
-    source = source_table(change, handle.schema, present)
-    builder = handle.merge_insert(OBJECT_ID).when_matched_update_all().when_not_matched_insert_all()
-    if gone is not None:
-        builder = builder.when_not_matched_by_source_delete(gone)
-    builder.use_index(False).conflict_retries(0).execute(source)
-    return source

@@ -8,11 +8,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
 import lance
+from lance.fragment import FragmentMetadata
 from lance.optimize import Compaction, CompactionOptions
 
 from lancepart.errors import LanceNamespaceError
 from lancepart.format.names import BASE_OBJECTS, OBJECT_ID, OBJECT_TYPE, PARTITION_PREFIX
-from lancepart.model.aliases import JsonObject
 from lancepart.storage.translate import storage_errors
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def drop_indices(handle: lance.LanceDataset, columns: Collection[str]) -> None:
 
 
 def after_commit(manifest: Manifest, version: int, *, written: int = 0) -> None:
-    """Do what is due at this version, or after that many new rows.
+    """Run the maintenance that is due at this version, or after that many new rows.
 
-    Whoever commits it does the work, and may leave it to a later one.
+    The writer that commits this version does it, and may leave it to a later one.
     """
     unindexed = version % INDEX_EVERY == 0 or written >= MANY_ROWS
     if version % EVERY and not unindexed:
@@ -114,12 +114,12 @@ def _has_the_same_rows(before: lance.LanceDataset, after: lance.LanceDataset) ->
     return True
 
 
-def _fragments(handle: lance.LanceDataset) -> list[JsonObject]:
-    return [fragment.metadata.to_json() for fragment in handle.get_fragments()]
+def _fragments(handle: lance.LanceDataset) -> list[FragmentMetadata]:
+    return [fragment.metadata for fragment in handle.get_fragments()]
 
 
 def index(manifest: Manifest, *, many: int = MANY_ROWS) -> None:
-    """Let the indices cover the rows that came since, and build those that another client dropped."""
+    """Extend the indices to rows added since, and rebuild those that another client dropped."""
     handle = manifest.snapshot().own_handle()
     if handle is not None:
         create_indices(handle, many=many)

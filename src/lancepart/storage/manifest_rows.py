@@ -29,7 +29,7 @@ __all__ = [
     "TABLE_VERSION",
     "Change",
     "Row",
-    "Update",
+    "RowUpdate",
     "dump_metadata",
     "metadata_update",
     "now",
@@ -39,28 +39,28 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
+class RowUpdate:
     """New values for some columns of a row that exists; all others keep theirs, unknown ones too."""
 
     object_id: str
     values: JsonMapping
 
 
-def metadata_update(object_id: str, metadata: JsonMapping) -> Update:
+def metadata_update(object_id: str, metadata: JsonMapping) -> RowUpdate:
     """The update that gives a row other metadata."""
-    return Update(object_id=object_id, values={METADATA: dump_metadata(metadata)})
+    return RowUpdate(object_id=object_id, values={METADATA: dump_metadata(metadata)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What one commit does to the manifest: all of it, or nothing.
+    """The changes of one commit to the manifest: all of them, or none.
 
-    ``touches`` names rows that are written again unchanged, so that whoever drops or changes one of them at the
-    same time loses, or this commit does.
+    ``touches`` names rows that are rewritten unchanged, so that of this commit and one that drops or changes such a row
+    only one succeeds.
     """
 
     inserts: tuple[Row, ...] = ()
-    updates: tuple[Update, ...] = ()
+    updates: tuple[RowUpdate, ...] = ()
     deletes: tuple[str, ...] = ()
     touches: tuple[str, ...] = ()
 

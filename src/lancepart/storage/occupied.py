@@ -13,7 +13,7 @@ _HARMLESS = frozenset({".DS_Store", ".gitignore", ".gitkeep", "lost+found", "_ch
 
 
 def stranger(root: Root) -> str | None:
-    """Something at a root that is to hold one partitioned table and nothing else; None if there is nothing."""
+    """A file that forbids creating a partitioned table at a root, which must be empty; None if there is none."""
     around = _table_around(root)
     if around is not None:
         return around
@@ -28,7 +28,7 @@ def stranger(root: Root) -> str | None:
 
 
 def stranger_in_catalog(root: Root) -> str | None:
-    """Something at a root that is to hold a catalog: a table that the root itself is, or files beside no table at all.
+    """A file that forbids creating a catalog at a root: the root is a table itself, or has files but no table.
 
     A catalog that is there already may have other files beside its tables.
     """

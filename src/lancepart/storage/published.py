@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import lance
@@ -10,19 +11,41 @@ from lance import DatasetBasePath
 from lance.fragment import FragmentMetadata
 
 from lancepart.storage.dataset import Dataset
-from lancepart.storage.leaf_data import Fragment, NativeIds, Offsets, fragments_of, shape_of
+from lancepart.storage.files import Files
+from lancepart.storage.leaf_handle import Fragment, NativeIds, Offsets, data_path, fragments_of, shape_of
 from lancepart.storage.root import Root
 from lancepart.storage.translate import ConflictError, MissingError, storage_errors
 from lancepart.storage.union import Bases, EmptyUnion
 
 
 def find(root: Root, uri: str, version: int | None = None) -> Dataset | None:
-    """The dataset at a place, None if there is none."""
+    """The dataset at a path, None if there is none."""
     try:
         with storage_errors(f"open the dataset at {uri!r}", root):
-            return lance.dataset(uri, version=version, storage_options=_options(root))
+            return lance.dataset(uri, version=version, storage_options=root.lance_options)
     except MissingError:
         return None
+
+
+def missing_files(root: Root, uri: str, handle: Dataset) -> list[str]:
+    """The data and deletion files that a union needs and that are gone, its own ones and those of leaves."""
+    bases: dict[int | None, tuple[str, bool]] = {
+        number: (base.path, base.is_dataset_root) for number, base in handle.base_paths().items()
+    }
+    bases[None] = (uri, True)
+    needed: dict[int | None, set[str]] = defaultdict(set)
+    for part in handle.get_fragments():
+        for file in part.metadata.files:
+            needed[file.base_id].add(f"data/{data_path(file)}" if bases[file.base_id][1] else data_path(file))
+        deleted = part.metadata.deletion_file
+        if deleted is not None:
+            needed[deleted.base_id].add(str(part.deletion_file()))
+    gone = []
+    for number, names in needed.items():
+        path = bases[number][0]
+        store = Files(Root(path, root.storage_options))
+        gone += [f"{path}/{name}" for name in sorted(names) if not store.exists(name)]
+    return gone
 
 
 def marks_of(handle: Dataset) -> dict[str, str]:
@@ -34,7 +57,7 @@ def create(root: Root, uri: str, schema: pa.Schema, marks: Mapping[str, str]) ->
     """Create a union without rows at an unused path."""
     operation = lance.LanceOperation.Overwrite(schema.with_metadata(dict(marks)), [])
     with storage_errors(f"make a dataset at {uri!r}", root):
-        return lance.LanceDataset.commit(uri, operation, storage_options=_options(root), max_retries=0)
+        return lance.LanceDataset.commit(uri, operation, storage_options=root.lance_options, max_retries=0)
 
 
 def bases_of(handle: Dataset) -> Bases:
@@ -77,7 +100,7 @@ def with_hidden(empty: EmptyUnion, fragments: Sequence[Fragment], hidden: Mappin
 
 def _detached(root: Root, handle: Dataset, operation: lance.LanceOperation.BaseOperation) -> Dataset:
     return lance.LanceDataset.commit(
-        handle, operation, read_version=handle.version, detached=True, storage_options=_options(root)
+        handle, operation, read_version=handle.version, detached=True, storage_options=root.lance_options
     )
 
 
@@ -98,9 +121,9 @@ def replaced(
 
 
 def _with_columns(root: Root, handle: Dataset, schema: pa.Schema, fragments: Sequence[Fragment]) -> Dataset:
-    """A union with other columns: made aside, without indices, which know columns by number, and then put in place.
+    """A union with other columns: created separately, without indices, which refer to columns by number, then moved.
 
-    Lance does not notice what others committed meanwhile: the number of the version tells that it has to be done again.
+    Lance does not detect concurrent commits here: a version number that skips shows that it must be repeated.
     """
     made = _detached(root, handle, lance.LanceOperation.Overwrite(schema, []))
     if fragments:
@@ -113,15 +136,15 @@ def _with_columns(root: Root, handle: Dataset, schema: pa.Schema, fragments: Seq
 
 def _committed(root: Root, handle: Dataset, operation: lance.LanceOperation.BaseOperation) -> Dataset:
     return lance.LanceDataset.commit(
-        handle, operation, read_version=handle.version, storage_options=_options(root), max_retries=0
+        handle, operation, read_version=handle.version, storage_options=root.lance_options, max_retries=0
     )
 
 
 def _emptied(root: Root, handle: Dataset, fragments: Sequence[Fragment]) -> list[Fragment]:
     """Fragments with all their rows deleted, which Lance then leaves out.
 
-    Of all commits only a merge is refused whenever another one came first, and sets rows and marks together; but it
-    must name every fragment that there was. Lance writes no deletions of all rows: it is shown one row more.
+    Only a merge conflicts with every other commit, and sets rows and marks together; but it must name every existing
+    fragment. Lance writes no deletions of all rows, so the fragment is given one row more.
     """
     if not fragments:
         return []
@@ -142,7 +165,7 @@ def _rows(part: Fragment) -> int:
 
 
 def is_same(handle: Dataset, schema: pa.Schema) -> bool:
-    """Whether a union has exactly these columns, under the numbers that they would get anew."""
+    """Whether a union has exactly these columns, under the numbers that a new one would give them."""
     bare = handle.schema.remove_metadata()
     numbers = [number for item in shape_of(handle).ids for number in _numbers(item)]
     return bool(bare.equals(schema, check_metadata=True)) and numbers == list(range(len(numbers)))
@@ -150,7 +173,3 @@ def is_same(handle: Dataset, schema: pa.Schema) -> bool:
 
 def _numbers(item: NativeIds) -> list[int]:
     return [item[1], *(number for child in item[2] for number in _numbers(child))]
-
-
-def _options(root: Root) -> dict[str, str] | None:
-    return dict(root.storage_options) or None

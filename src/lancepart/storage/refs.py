@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lancepart.storage import leaf_data
+from lancepart.storage import leaf_handle
 from lancepart.storage.files import Files
 from lancepart.storage.root import Root
 from lancepart.storage.translate import storage_errors
@@ -14,7 +14,7 @@ _BRANCHES = "tree"
 
 def latest(root: Root, location: str) -> int:
     """The latest version of main."""
-    return int(leaf_data.open_leaf(root, location, None).version)
+    return int(leaf_handle.leaf_dataset(root, location, None).version)
 
 
 def is_declared(root: Root, location: str) -> bool:
@@ -25,7 +25,7 @@ def is_declared(root: Root, location: str) -> bool:
 def tagged(root: Root, location: str, name: str) -> tuple[str | None, int] | None:
     """The branch, None for main, and the version that a tag refers to; None if there is no such tag."""
     with storage_errors(f"read the tags of the leaf at {location!r}", root):
-        entry = leaf_data.open_leaf(root, location, None).tags.list().get(name)
+        entry = leaf_handle.leaf_dataset(root, location, None).tags.list().get(name)
     return None if entry is None else (entry.get("branch"), int(entry["version"]))
 
 

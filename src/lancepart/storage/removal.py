@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from lancepart.errors import InvalidInputError, InvalidTableStateError
+from lancepart.errors import InvalidInputError, InvalidTableStateError, LanceNamespaceError
+from lancepart.format.names import LOCATION, TABLE, of_type
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import NAME, Manifest
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.table_index import DIRECTORY as TABLE_INDICES
 
-LEAF_DIRECTORY = re.compile(r"^[0-9a-f]{8}_v\d+\$.*\$dataset$")
+LEAF_DIRECTORY = re.compile(r"^[0-9a-f]{8}_v\d+\$(?:.*\$)?dataset$")
+"""The directory of a leaf; that of a table without partitions names no values."""
 
 UNION_DIRECTORY = "union.lance"
 
@@ -44,15 +46,30 @@ def refuse_other_table(root: Root, location: str, meant: Meant) -> None:
 
 
 def remove_root(files: Files, root: Root, location: str, meant: Meant) -> None:
-    """Remove the directory of a table with a root of its own, if it is the table that is meant."""
+    """Remove the files of a table with a root of its own, if it is the table that is meant; files of others stay."""
     refuse_other_table(root, location, meant)
-    files.delete_directory(location, last=FATE, with_tables=True)
+    leaves = _leaf_locations(Manifest(Root(root.uri_of(location), root.storage_options)).snapshot())
+
+    def is_own(path: str) -> bool:
+        return is_of_root(path) or any(path.startswith(f"{leaf}/") for leaf in leaves)
+
+    files.delete_directory(location, last=FATE, with_tables=True, only=is_own)
+
+
+def _leaf_locations(snapshot: Snapshot) -> list[str]:
+    """Where leaves are whose directories have names that this library does not give; none if it can't be read."""
+    try:
+        found = snapshot.scan(of_type(TABLE), columns=[LOCATION])
+    except LanceNamespaceError:
+        return []
+    locations = [] if found is None else found.column(LOCATION).to_pylist()
+    return [each for each in locations if each and not LEAF_DIRECTORY.match(each)]
 
 
 def claim(files: Files, root: Root, location: str) -> bool:
-    """Decide that a new table is to be published, before it gets its row; say whether no sweep decided otherwise.
+    """Claim the directory of a new table before its row is written; returns False if a sweep has claimed it.
 
-    To be asked again when the row is there: a sweep takes the claim of whoever waited with the row for very long.
+    Check it again after the row is written: a sweep removes the claim of a writer that waited very long.
     """
     if not files.put_new(f"{location}/{FATE}", _PUBLISHED) and _is_doomed(files, location):
         return False
@@ -60,9 +77,9 @@ def claim(files: Files, root: Root, location: str) -> bool:
 
 
 def doom(files: Files, location: str, *, even_claimed: bool) -> bool:
-    """Decide that an old directory is to be removed, before its row is looked for once more; say whether that holds.
+    """Claim an old directory for removal before its row is looked up once more; returns whether the claim holds.
 
-    A claim must be as old as the rest for that: then whoever made it is gone, or asks for it again.
+    An existing claim must be as old as the files: then its writer has ended, or will check it again.
     """
     path = f"{location}/{FATE}"
     if files.put_new(path, _SWEPT) or _is_doomed(files, location):
@@ -89,6 +106,8 @@ def is_of_root(path: str) -> bool:
 
     >>> is_of_root("0011aabb_v1$k7m2n9p4q8r5s3t6$dataset/data/a.lance"), is_of_root("photos/data/a.png")
     (True, False)
+    >>> is_of_root("0011aabb_v1$dataset/data/a.lance")
+    True
     """
     parts = path.split("/")
     if path == FATE:

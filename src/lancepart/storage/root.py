@@ -14,6 +14,7 @@ _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
 _FILE = re.compile(r"^file:(?://(?P<host>[^/]*)(?=/|$))?", re.IGNORECASE)
 _SAME_STORE = {"s3a://": "s3://", "s3n://": "s3://"}
 _HOME = re.compile(r"^~(?![^/\\]*\.lance$)")
+_PLAIN = re.compile(r"[A-Za-z0-9_$-][A-Za-z0-9_.$-]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -30,7 +31,7 @@ class Root:
 
     @classmethod
     def parse(cls, root: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> Root:
-        """Read a path or URI as given by a user; however it is spelled, one place has one root.
+        """Parse a path or URI given by a user; different spellings of one location give the same root.
 
         >>> Root.parse("file:/data/t/").uri, Root.parse("file://localhost/data/t").uri, Root.parse("s3a://b/t/").uri
         ('/data/t', '/data/t', 's3://b/t')
@@ -40,12 +41,25 @@ class Root:
             raise InvalidInputError(f"root is {root!r}: give a local path or a URI, as a string or a path")
         if storage_options is not None and not isinstance(storage_options, Mapping):
             raise InvalidInputError(f"storage_options is a {type(storage_options).__name__}: give a dict of strings")
+        for key, value in (storage_options or {}).items():
+            if not isinstance(key, str) or not isinstance(value, str):
+                raise InvalidInputError(f"storage_options {key!r} is of type {type(value).__name__}: give a text")
         return cls(_spelled(text), dict(storage_options or {}))
 
     @property
     def is_local(self) -> bool:
         """Whether the root is a directory of this machine."""
         return not _SCHEME.match(self.uri)
+
+    @property
+    def identity(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """What caches are keyed by: the root and the options, among them credentials, that it is reached with."""
+        return self.uri, tuple(sorted(self.storage_options.items()))
+
+    @property
+    def lance_options(self) -> dict[str, str] | None:
+        """The storage options as Lance takes them."""
+        return dict(self.storage_options) or None
 
     def uri_of(self, location: str) -> str:
         """What Lance opens for a location beneath the root: a path as it is, a URI percent-encoded."""
@@ -62,7 +76,7 @@ class Root:
 
     def leads_outside(self, location: str) -> bool:
         """Whether a symbolic link takes a location of a local root somewhere else."""
-        if not self.is_local:
+        if not self.is_local or not _may_leave(self.uri, location):
             return False
         real_root = os.path.realpath(self.uri)
         real = os.path.realpath(os.path.join(self.uri, location))
@@ -86,6 +100,19 @@ class Root:
                 raise InvalidInputError(
                     f"location {location!r} is not removed: {step!r} is a symbolic link; remove the link by hand"
                 )
+
+
+def _may_leave(root: str, location: str) -> bool:
+    """Whether a location can be elsewhere than it says; what has no link, no '..' and no root of its own can't."""
+    parts = location.split("/")
+    if os.sep != "/" or not parts[0] or ".." in parts:
+        return True
+    path = root
+    for part in parts:
+        path = os.path.join(path, part)
+        if os.path.islink(path):
+            return True
+    return False
 
 
 def _spelled(text: str) -> str:
@@ -115,6 +142,8 @@ def check_location(location: str) -> str:
     >>> check_location("a1b2c3d4_ns$users")
     'a1b2c3d4_ns$users'
     """
+    if _PLAIN.fullmatch(location) and "__manifest" not in location:
+        return location
     reason = _fault(location)
     if reason:
         raise InvalidInputError(f"location {location!r} {reason}; give a relative path beneath the root")

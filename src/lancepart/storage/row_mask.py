@@ -1,4 +1,4 @@
-"""Sets of row addresses spelled as Lance reads them in ``row_addr_allowlist``: a Roaring bitmap a fragment."""
+"""Sets of row addresses in the format of Lance's ``row_addr_allowlist``: a Roaring bitmap a fragment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def allow_list(addresses: npt.ArrayLike) -> bytes:
     >>> allow_list([]).hex()
     '00000000'
     """
-    ordered = np.unique(np.asarray(addresses, dtype=np.uint64))
+    ordered = _ascending(np.asarray(addresses, dtype=np.uint64))
     fragments = (ordered >> np.uint64(32)).astype(np.uint32)
     offsets = (ordered & np.uint64(0xFFFFFFFF)).astype(np.uint32)
     parts = []
@@ -26,6 +26,15 @@ def allow_list(addresses: npt.ArrayLike) -> bytes:
         bitmap = _bitmap(offsets[start:stop])
         parts.append(struct.pack("<II", number, len(bitmap)) + bitmap)
     return struct.pack("<I", len(parts)) + b"".join(parts)
+
+
+def _ascending(addresses: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Each address once, in order; most callers have them so, which is found faster than they are sorted."""
+    if (addresses[1:] > addresses[:-1]).all():
+        return addresses
+    ordered = np.sort(addresses, axis=None)
+    kept: npt.NDArray[np.uint64] = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    return kept
 
 
 def _runs(values: npt.NDArray[np.unsignedinteger]) -> list[tuple[int, int, int]]:

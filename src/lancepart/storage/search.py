@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard
 
@@ -17,7 +18,7 @@ from lance.query import FullTextQuery
 from lancepart.errors import InvalidInputError
 from lancepart.model.aliases import JsonMapping, JsonObject, Value
 from lancepart.storage.dataset import Dataset
-from lancepart.storage.leaf_data import BLOBS_AS_BYTES, Addresses
+from lancepart.storage.leaf_handle import BLOBS_AS_BYTES, Addresses, Fragment, LeafHandle, data_path, fragments_of
 from lancepart.storage.row_mask import allow_list
 
 if TYPE_CHECKING:
@@ -28,21 +29,25 @@ DISTANCE, SCORE, QUERY = "_distance", "_score", "query_index"
 ADDRESS = "_rowaddr"
 _TEXT_KIND: Literal["INVERTED"] = "INVERTED"
 
+_PLACE_IN_LANCE = re.compile(r", /\S+:\d+:\d+$")
 TextLike: TypeAlias = str | FullTextQuery
 """A text, or a query of ``lance.query``."""
+
+Allowed: TypeAlias = npt.ArrayLike | bytes | None
+"""The only addresses that count, as numbers or as an allow-list of Lance; None for all."""
 
 Ranked: TypeAlias = tuple[npt.NDArray[np.int32], Addresses, npt.NDArray[np.float32]]
 """Of each row found the number of its query, its address and its distance."""
 
 
 def nearest(
-    handle: Dataset,
+    handle: LeafHandle,
     column: str,
     vectors: npt.NDArray[np.generic],
     k: int,
     *,
     where: str | None = None,
-    allowed: npt.ArrayLike | None = None,
+    allowed: Allowed = None,
     fast: bool = False,
     **options: Value,
 ) -> Ranked:
@@ -65,18 +70,22 @@ def nearest(
 
 
 def matches(
-    handle: Dataset, query: TextLike, columns: Sequence[str], k: int | None, *, allowed: npt.ArrayLike | None = None
+    handle: Dataset, query: TextLike, columns: Sequence[str], k: int | None, *, allowed: Allowed = None
 ) -> tuple[Addresses, npt.NDArray[np.float32]]:
     """The rows that match a text best: their addresses and scores, best first."""
-    asked = query if is_text_query(query) else {"query": query, "columns": list(columns)}
-    found = handle.scanner(columns=[SCORE], full_text_query=asked, limit=k, **_restricted(handle, allowed)).to_table()
+    text_query = query if is_text_query(query) else {"query": query, "columns": list(columns)}
+    found = handle.scanner(
+        columns=[SCORE], full_text_query=text_query, limit=k, **_restricted(handle, allowed)
+    ).to_table()
     return _addresses(found), found.column(SCORE).to_numpy()
 
 
-def _restricted(handle: Dataset, allowed: npt.ArrayLike | None) -> JsonObject:
+def _restricted(handle: LeafHandle, allowed: Allowed) -> JsonObject:
     """Ask for addresses, which are the row ids unless a table has stable ones; let only some rows count."""
     where = "with_row_address" if handle.has_stable_row_ids else "with_row_id"
-    return {where: True, **({} if allowed is None else {"row_addr_allowlist": allow_list(allowed)})}
+    if allowed is None:
+        return {where: True}
+    return {where: True, "row_addr_allowlist": allowed if isinstance(allowed, bytes) else allow_list(allowed)}
 
 
 def _addresses(found: pa.Table) -> Addresses:
@@ -85,7 +94,7 @@ def _addresses(found: pa.Table) -> Addresses:
     return addresses
 
 
-def rows_at(handle: Dataset, columns: Sequence[str], addresses: Addresses) -> pa.Table:
+def rows_at(handle: LeafHandle, columns: Sequence[str], addresses: Addresses) -> pa.Table:
     """Some columns of the rows at some addresses, in their order."""
     found = handle.scanner(
         columns=list(columns),
@@ -93,32 +102,50 @@ def rows_at(handle: Dataset, columns: Sequence[str], addresses: Addresses) -> pa
         row_addr_allowlist=allow_list(addresses),
         blob_handling=BLOBS_AS_BYTES,
     ).to_table()
-    places = positions(found.column(ADDRESS).to_numpy(), addresses)
-    return found.drop_columns([ADDRESS]).take(pa.array(places)).combine_chunks()
+    at = positions(found.column(ADDRESS).to_numpy(), addresses)
+    return found.drop_columns([ADDRESS]).take(pa.array(at)).combine_chunks()
 
 
 def positions(held: Addresses, addresses: Addresses) -> npt.NDArray[np.int64]:
     """The positions of some addresses in an array of addresses."""
     order = np.argsort(held)
-    found_at = np.searchsorted(held, addresses, sorter=order)
-    places = order[np.minimum(found_at, max(0, len(order) - 1))] if len(order) else found_at
-    if len(addresses) and (not len(order) or (held[places] != addresses).any()):
+    return order[positions_sorted(held[order], addresses)]
+
+
+def positions_sorted(held: Addresses, addresses: Addresses) -> npt.NDArray[np.int64]:
+    """The same in an array that is in order."""
+    found = np.searchsorted(held, addresses)
+    if len(addresses) and (not len(held) or (held[np.minimum(found, len(held) - 1)] != addresses).any()):
         raise InvalidInputError("there is no row with one of the ids: they are of another snapshot, or the row is gone")
-    return places
+    return found
 
 
-def all_rows(handle: Dataset, columns: Sequence[str]) -> pa.Table:
-    """Some columns of all rows, with their addresses."""
-    return handle.scanner(columns=list(columns), with_row_address=True, blob_handling=BLOBS_AS_BYTES).to_table()
+def all_rows(handle: LeafHandle, columns: Sequence[str], fragments: Sequence[int] | None = None) -> pa.Table:
+    """Some columns of all rows, or of those of some fragments, with their addresses."""
+    chosen = None if fragments is None else fragments_of(handle, fragments)
+    return handle.scanner(
+        columns=list(columns), with_row_address=True, fragments=chosen, blob_handling=BLOBS_AS_BYTES
+    ).to_table()
+
+
+def fragment_states(handle: LeafHandle) -> dict[int, Hashable]:
+    """What each fragment of a dataset consists of: if it is the same in two versions, so are its rows."""
+    return {item.fragment_id: _state(item.metadata) for item in handle.get_fragments()}
+
+
+def _state(item: Fragment) -> Hashable:
+    gone = item.deletion_file
+    files = tuple((data_path(file), tuple(file.fields), file.base_id) for file in item.files)
+    return files, repr(item.overlays), None if gone is None else (gone.read_version, gone.id, gone.base_id)
 
 
 def in_memory(rows: pa.Table) -> Dataset:
-    """Rows as a dataset of their own that nobody else sees; a row's address is its place."""
+    """Rows as a dataset in memory; a row's address is its position."""
     return lance.write_dataset(rows, "memory://", max_rows_per_file=1 << 31, max_bytes_per_file=1 << 50)
 
 
 def index_text(handle: Dataset, column: str, params: JsonMapping) -> None:
-    """Build a full-text index on all rows of a dataset in memory; phrases can be asked for too."""
+    """Build a full-text index on all rows of a dataset in memory; phrases can be searched too."""
     handle.create_scalar_index(column, _TEXT_KIND, **{**params, "with_position": True})
 
 
@@ -128,14 +155,19 @@ def with_more_texts(handle: Dataset, rows: pa.Table, params: Mapping[str, JsonMa
     longer = _detached(handle, lance.LanceOperation.Append(list(made)))
     number = max(item.fragment_id for item in longer.get_fragments())
     for name in rows.schema.names:
-        own = {**params.get(name, {}), "with_position": True}
         known = next(each.name for each in handle.describe_indices() if list(each.field_names) == [name])
-        built = longer.create_index_uncommitted(
-            name, _TEXT_KIND, name=known, replace=True, fragment_ids=[number], **own
-        )
-        merged = longer.merge_existing_index_segments([replace(built, dataset_version=longer.version)])
-        longer = _detached(longer, lance.LanceOperation.CreateIndex([merged], []))
+        longer = with_text_part(longer, name, known, [number], params.get(name, {}))
     return longer
+
+
+def with_text_part(handle: Dataset, column: str, name: str, fragments: Sequence[int], params: JsonMapping) -> Dataset:
+    """A dataset in memory with more of its fragments in a full-text index; the one given stays as it is."""
+    own = {**params, "with_position": True}
+    built = handle.create_index_uncommitted(
+        column, _TEXT_KIND, name=name, replace=True, fragment_ids=list(fragments), **own
+    )
+    merged = handle.merge_existing_index_segments([replace(built, dataset_version=handle.version)])
+    return _detached(handle, lance.LanceOperation.CreateIndex([merged], []))
 
 
 def _detached(handle: Dataset, operation: lance.LanceOperation.BaseOperation) -> Dataset:
@@ -148,26 +180,32 @@ def is_text_query(query: object) -> TypeGuard[FullTextQuery]:
 
 
 def searched_columns(query: FullTextQuery, candidates: Sequence[str]) -> list[str]:
-    """The columns that a query of ``lance.query`` asks, and maybe more: all that its plan on a tiny table names."""
+    """The columns that a query of ``lance.query`` reads, and maybe more: all that its plan on a tiny table names."""
     probe = in_memory(pa.table({name: pa.array([""]) for name in candidates}))
     for name in candidates:
         probe.create_scalar_index(name, _TEXT_KIND, with_position=True)
-    plan = probe.scanner(columns=[SCORE], full_text_query=query).explain_plan(True)
-    return [name for name in candidates if name in plan] or list(candidates)
+    try:
+        plan = probe.scanner(columns=[SCORE], full_text_query=query).explain_plan(True)
+    except ValueError as error:
+        known = ", ".join(candidates)
+        reason = _PLACE_IN_LANCE.sub("", str(error))
+        raise InvalidInputError(f"the text query can't be answered over {known}, which hold text: {reason}") from None
+    named = [name for name in candidates if f"column={name}, " in plan or f'column: Some("{name}")' in plan]
+    return named or [name for name in candidates if name in plan] or list(candidates)
 
 
-def indices_on(handle: Dataset, column: str) -> list[IndexDescription]:
-    """What is known of the indices on one column of a dataset."""
+def indices_on(handle: LeafHandle, column: str) -> list[IndexDescription]:
+    """The descriptions of the indices on one column of a dataset."""
     return [each for each in handle.describe_indices() if list(each.field_names) == [column]]
 
 
 def details_of(index: IndexDescription) -> JsonObject:
-    """What an index tells of itself."""
+    """The statistics of an index."""
     details: object = index.details
     return dict(details) if isinstance(details, Mapping) else dict(json.loads(str(details or "{}")))
 
 
-def addresses_at(handle: Dataset, offsets: npt.ArrayLike) -> Addresses:
-    """The addresses of the rows at some places among the live rows of a dataset."""
+def addresses_at(handle: LeafHandle, offsets: npt.ArrayLike) -> Addresses:
+    """The addresses of the rows at some positions among the live rows of a dataset."""
     held: Addresses = handle.scanner(columns=[], with_row_address=True).to_table().column("_rowaddr").to_numpy()
     return held[np.asarray(offsets, dtype=np.int64)]

@@ -8,7 +8,7 @@ import json
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import lance
@@ -31,16 +31,24 @@ from lancepart.format.names import (
 )
 from lancepart.format.rows import Row, read_rows
 from lancepart.model.aliases import Value
+from lancepart.storage.leaf_handle import data_path
 from lancepart.storage.manifest_rows import Change
 from lancepart.storage.root import Root
 from lancepart.storage.translate import storage_errors
 
-_REMEMBERED = 4_096
+_REMEMBERED, _MOST_SETTLED = 4_096, 1 << 15
 _SCANS = 4
 _DERIVED = 256
+_NAMES = 1_000
+_LOOKED_UP = 1_000
 _CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 
 Derived = TypeVar("Derived")
+Follow = Callable[[Any, pa.Array, pa.Table], Any]
+"""How a value that was computed from one snapshot becomes that of the next.
+
+It is given the ids of the objects that changed, and the rows that were written, those of versions aside.
+"""
 
 
 def awake() -> float:
@@ -61,6 +69,8 @@ class Snapshot:
         self._absent: set[str] = set()
         self._settled: dict[str, int] = {}
         self._derived: OrderedDict[Hashable, Any] = OrderedDict()
+        self._follow: dict[Hashable, Follow] = {}
+        self._inherited: dict[Hashable, Callable[[], Any]] = {}
         if handle is not None:
             _check_columns(handle)
 
@@ -68,7 +78,7 @@ class Snapshot:
     def age(self) -> float:
         """The seconds since it was opened, those that the machine slept included.
 
-        A virtual machine that was paused does not know of it, but its calendar is set right when it goes on.
+        A paused virtual machine does not notice the pause, but its wall clock is corrected when it resumes.
         """
         return max(awake() - self.opened, time.time() - self.opened_on)
 
@@ -76,7 +86,7 @@ class Snapshot:
     def file_names(self) -> frozenset[str]:
         """The names of its data and deletion files; they are random, so that no other snapshot has the same."""
         fragments = [] if self.handle is None else [item.metadata for item in self.handle.get_fragments()]
-        names = {file.path for item in fragments for file in item.files}
+        names = {data_path(file) for item in fragments for file in item.files}
         return frozenset(names | {str(item.deletion_file) for item in fragments if item.deletion_file is not None})
 
     def own_handle(self) -> lance.LanceDataset | None:
@@ -105,17 +115,29 @@ class Snapshot:
             self._seen = [*self._seen[1 - _SCANS :], found]
         return found
 
-    def derived(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
+    def derived(
+        self,
+        key: Hashable,
+        make: Callable[[], Derived],
+        keep: Callable[[Derived], bool] = lambda made: True,
+        *,
+        follow: Follow | None = None,
+    ) -> Derived:
         """What was computed from this snapshot alone under a key, such as a plan; the least recently used go first.
 
-        Two threads may compute the same value at once, which does no harm.
+        Two threads may compute the same value at once, which does no harm. ``keep`` says whether a value is kept. One
+        that can ``follow`` a commit of this process is computed from that of the snapshot before, if that had it.
         """
         if key in self._derived:
             with contextlib.suppress(KeyError):
                 self._derived.move_to_end(key)
                 known: Derived = self._derived[key]
                 return known
-        made = make()
+        made: Derived = self._inherited.pop(key, make)()
+        if not keep(made):
+            return made
+        if follow is not None:
+            self._follow[key] = follow
         self._derived[key] = made
         if len(self._derived) > _DERIVED:
             with contextlib.suppress(KeyError):
@@ -147,7 +169,7 @@ class Snapshot:
         return self.table_of(ids)
 
     def followed(self, handle: lance.LanceDataset, change: Change, written: pa.Table) -> Snapshot:
-        """The snapshot right after this one, with what is known of it: nothing but one change lies between them."""
+        """The snapshot right after this one, with the cached values that one change does not affect."""
         later = Snapshot(handle, self.root)
         changed = pa.array([*written.column(OBJECT_ID).to_pylist(), *change.deletes], pa.string())
         seen = pa.concat_tables([handle.schema.empty_table(), *self._seen])
@@ -156,17 +178,24 @@ class Snapshot:
         if kept.num_rows + lasting.num_rows <= _REMEMBERED:
             later._seen = [pa.concat_tables([kept, lasting]).combine_chunks()]
             later._absent = self._absent_after(change)
-            later._settled = self._settled_after(change)
+        later._settled = self._settled_after(change)
+        later._inherited = {
+            key: partial(follow, self._derived[key], changed, lasting)
+            for key, follow in list(self._follow.items())
+            if key in self._derived
+        }
         return later
 
     def rearranged(self, handle: lance.LanceDataset) -> Snapshot:
         """A later snapshot that has the same rows elsewhere."""
         later = Snapshot(handle, self.root)
         later._seen, later._absent, later._settled = self._seen, set(self._absent), dict(self._settled)
+        known = {key: partial(_as_it_is, self._derived[key]) for key in list(self._follow) if key in self._derived}
+        later._inherited = {**self._inherited, **known}
         return later
 
     def _absent_after(self, change: Change) -> set[str]:
-        """The ids that are still not there; a version has no successor as long as nobody made one."""
+        """The leaves that still have no newer version in the cache."""
         inserted = {row.object_id for row in change.inserts}
         versions = [row.object_id for row in change.inserts if row.object_type == TABLE_VERSION]
         return (self._absent - inserted) | set(change.deletes) | {_next(item) for item in versions} - inserted
@@ -177,11 +206,11 @@ class Snapshot:
 
     def settle(self, numbers: Mapping[str, int]) -> None:
         """Remember the highest numbers of some leaves' versions."""
-        if len(numbers) + len(self._settled) <= _REMEMBERED:
+        if len(numbers) + len(self._settled) <= _MOST_SETTLED:
             self._settled |= numbers
 
     def _settled_after(self, change: Change) -> dict[str, int]:
-        """The highest numbers after a change: who adds a version to a leaf, or makes one, knows all that it had."""
+        """The highest numbers after a change: a writer that adds a version to a leaf has read all that it had."""
         made = {row.object_id for row in change.inserts if row.object_type == TABLE}
         added = [split_version_id(row.object_id) for row in change.inserts if row.object_type == TABLE_VERSION]
         known = [named for named in added if named is not None and (named[0] in self._settled or named[0] in made)]
@@ -205,6 +234,10 @@ class Snapshot:
 
     def names(self, parent: str, object_type: str, after: str | None = None) -> list[str]:
         """The last parts of the ids exactly one level beneath a parent (the root is ''), in order."""
+        key = ("names", parent, object_type, after)
+        return [*self.derived(key, lambda: self._names(parent, object_type, after), lambda found: len(found) <= _NAMES)]
+
+    def _names(self, parent: str, object_type: str, after: str | None) -> list[str]:
         prefix = f"{parent}$" if parent else ""
         where = _and(beneath(parent) if parent else None, object_type)
         if after is not None:
@@ -221,8 +254,21 @@ class Snapshot:
         found = self.scan(_and(beneath(parent) if parent else None, object_type), columns=[OBJECT_ID])
         return [] if found is None else sorted(found.column(OBJECT_ID).to_pylist())
 
+    def versions_of(self, ids: Sequence[str], columns: Sequence[str]) -> pa.Table | None:
+        """Columns of the ``table_version`` rows with these ids; of many only the ids of all others are read."""
+        if self.handle is None or not ids:
+            return None
+        kind = of_type(TABLE_VERSION)
+        if len(ids) <= _LOOKED_UP:
+            return self.scan(f"{kind} AND object_id IN ({literals(ids)})", columns=columns)
+        with storage_errors("read __manifest", self.root):
+            found = self.handle.to_table(filter=kind, columns=[OBJECT_ID], with_row_id=True)
+            wanted = pc.is_in(found.column(OBJECT_ID), value_set=pa.array(ids, pa.string()))
+            rows = found.column("_rowid").filter(wanted).to_pylist()
+            return self.handle._take_rows(rows, columns=list(columns)) if rows else None
+
     def at_locations(self, locations: Sequence[str]) -> list[Row]:
-        """The tables that live at these locations."""
+        """The tables at these locations."""
         if not locations:
             return []
         found = self.scan(f"{of_type(TABLE)} AND {LOCATION} IN ({literals(locations)})")
@@ -234,13 +280,17 @@ class Snapshot:
         return read_rows(found)
 
     def overlapping(self, location: str) -> list[Row]:
-        """The tables that live inside a directory, or in one of the directories that it is in."""
+        """The tables inside a directory, or in one of its parents."""
         parts = location.split("/")
         above = literals("/".join(parts[:depth]) for depth in range(1, len(parts)))
         inside = f"location >= {literal(location + '/')} AND location < {literal(location + '0')}"
         where = f"({inside} OR location IN ({above}))" if above else inside
         found = self.scan(f"{of_type(TABLE)} AND {where}")
         return read_rows(found)
+
+
+def _as_it_is(value: Derived) -> Derived:
+    return value
 
 
 def _next(version: str) -> str:
@@ -268,7 +318,7 @@ def literals(texts: Iterable[str]) -> str:
 
 
 def beneath(object_id: str) -> str:
-    """A filter for all ids that start with ``<object_id>$``; as a range, which an index serves.
+    """A filter for all ids that start with ``<object_id>$``; as a range, for which an index is used.
 
     >>> beneath("ns")
     "object_id >= 'ns$' AND object_id < 'ns%'"

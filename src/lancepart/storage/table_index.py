@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import lance
 import numpy as np
@@ -14,13 +15,19 @@ import pyarrow as pa
 from lance.bitmap import Bitmap
 from lance.dataset import Index, IndexFile
 
+from lancepart.errors import InvalidInputError
 from lancepart.model.aliases import JsonMapping
+from lancepart.storage import leaf_handle
 from lancepart.storage.files import Files
-from lancepart.storage.root import Root
-from lancepart.storage.translate import storage_errors
+from lancepart.storage.root import Root, check_location
+from lancepart.storage.translate import DamagedError, storage_errors
 
 DIRECTORY = "table_indices"
-_FACTS = "_refs/segment.json"
+FACTS = "_refs/segment.json"
+"""What says what a part is; without it nobody uses the part."""
+
+Checked = TypeVar("Checked")
+_LAST_FRAGMENT = (1 << 32) - 1
 _TEXT_KIND = "INVERTED"
 KEY, LEAF = "key", "leaf"
 
@@ -44,7 +51,11 @@ def place_of(name: str) -> str:
 
 
 def build(handle: lance.LanceDataset, column: str, kind: str, numbers: Sequence[int], params: JsonMapping) -> Any:
-    """Build an index over some fragments of a union on disk, without making it part of the union."""
+    """Build an index over some fragments of a union on disk, without making it part of the union.
+
+    One of texts answers queries for phrases too, as those in memory do.
+    """
+    params = {**params, "with_position": True} if kind == _TEXT_KIND else params
     built = handle.create_index_uncommitted(
         column, kind, name="table_index", replace=True, fragment_ids=list(numbers), **params
     )
@@ -61,17 +72,69 @@ def write(root: Root, name: str, built: Any, fragments: Mapping[str, int]) -> No
         "files": [[file.path, int(file.size_bytes)] for file in built.files or ()],
     }
     recorded = {"facts": facts, "fragments": dict(fragments)}
-    Files(root).put(f"{place_of(name)}/{_FACTS}", json.dumps(recorded).encode())
+    Files(root).put(f"{place_of(name)}/{FACTS}", json.dumps(recorded).encode())
 
 
 def read(root: Root, name: str) -> Segment | None:
-    """A part of an index; None if it is gone."""
+    """A part of an index; None if it is gone. What says what it is may be damaged, or written by another client."""
+    path = f"{place_of(name)}/{FACTS}"
     try:
-        recorded = json.loads(Files(root).read(f"{place_of(name)}/{_FACTS}"))
+        recorded = json.loads(Files(root).read(path))
+        known = {key: recorded[key] for key in ("facts", "fragments", "leaves") if key in recorded}
+        if not known:
+            raise ValueError("it says nothing of a part")
+        return _segment(name, **known)
     except FileNotFoundError:
         return None
-    leaves = tuple((str(location), int(version)) for location, version in recorded.get("leaves", ()))
-    return Segment(name=name, facts=recorded.get("facts", {}), fragments=recorded.get("fragments", {}), leaves=leaves)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, InvalidInputError) as error:
+        raise DamagedError(
+            f"{path} is damaged ({error!r}): maintenance.optimize_indices() builds this part of an index again"
+        ) from None
+
+
+def usable(root: Root, name: str) -> Segment | None:
+    """A part of an index; None if it is gone or damaged: then rows are found without it, and upkeep builds it again."""
+    try:
+        return read(root, name)
+    except DamagedError:
+        return None
+
+
+def _segment(
+    name: str,
+    *,
+    facts: Mapping[str, Any] | None = None,
+    fragments: Mapping[str, Any] | None = None,
+    leaves: Sequence[Any] = (),
+) -> Segment:
+    """A part as it is recorded, every value checked."""
+    versions = tuple((_checked(location, str), _checked(version, int)) for location, version in leaves)
+    numbers = {_checked(key, str): _checked(number, int) for key, number in (fragments or {}).items()}
+    if any(not 0 <= number <= _LAST_FRAGMENT for number in numbers.values()):
+        raise ValueError("the number of a fragment has more than 32 bits")
+    if facts:
+        uuid.UUID(_checked(facts["uuid"], str))
+        _checked(facts["index_version"], int)
+        type_url, details = facts["details"]
+        base64.b64decode(_checked(details, str), validate=True)
+        files = [(check_location(_checked(path, str)), _checked(size, int)) for path, size in facts["files"]]
+        facts = {**facts, "details": (_checked(type_url, str), details), "files": files}
+    return Segment(name=name, facts=dict(facts or {}), fragments=numbers, leaves=versions)
+
+
+def _checked(value: object, kind: type[Checked]) -> Checked:
+    if type(value) is not kind:
+        raise TypeError(f"{value!r} is not {kind.__name__}")
+    return value
+
+
+def missing_files(root: Root, segment: Segment) -> list[str]:
+    """The files of a part that are gone, as paths beneath the root; a look-up that can't be opened is an error."""
+    place, store = place_of(segment.name), Files(root)
+    if not segment.facts:
+        return leaf_handle.missing_files(root, place, open_lookup(root, segment.name))
+    directory = f"{place}/_indices/{segment.facts['uuid']}"
+    return [path for file, _ in segment.facts["files"] if not store.exists(path := f"{directory}/{file}")]
 
 
 def attached(
@@ -84,7 +147,7 @@ def attached(
             handle,
             lance.LanceOperation.CreateIndex(entries, []),
             read_version=handle.version,
-            storage_options=dict(root.storage_options) or None,
+            storage_options=root.lance_options,
             max_retries=0,
         )
 
@@ -108,17 +171,17 @@ def write_lookup(root: Root, name: str, keys: pa.Table, leaves: Sequence[tuple[s
     """Write a look-up of keys: a small table of keys and of the leaves that hold them, sorted and indexed."""
     with storage_errors("write a look-up of keys", root):
         ordered = keys.sort_by([(KEY, "ascending")])
-        options = dict(root.storage_options) or None
+        options = root.lance_options
         made = lance.write_dataset(ordered, root.uri_of(place_of(name)), mode="create", storage_options=options)
         made.create_scalar_index(KEY, "BTREE")
     recorded = {"leaves": [list(each) for each in leaves]}
-    Files(root).put(f"{place_of(name)}/{_FACTS}", json.dumps(recorded).encode())
+    Files(root).put(f"{place_of(name)}/{FACTS}", json.dumps(recorded).encode())
 
 
 def open_lookup(root: Root, name: str, *, session: Any = None) -> lance.LanceDataset:
     """Open a look-up of keys."""
     with storage_errors("open a look-up of keys", root):
-        options = dict(root.storage_options) or None
+        options = root.lance_options
         return lance.dataset(root.uri_of(place_of(name)), storage_options=options, session=session)
 
 

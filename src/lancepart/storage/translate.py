@@ -45,6 +45,8 @@ _UNKNOWN = re.compile(
     re.IGNORECASE,
 )
 _NO_BUCKET = re.compile(r"NoSuchBucket|bucket does not exist", re.IGNORECASE)
+_NO_REGION = re.compile(r"failed to resolve region", re.IGNORECASE)
+_NO_ACCOUNT = re.compile(r"no azure account name", re.IGNORECASE)
 _FULL = re.compile(r"no space left on device|disk quota exceeded|file too large", re.IGNORECASE)
 _NO_DIRECTORY = re.compile(r"not a directory", re.IGNORECASE)
 _DAMAGED = re.compile(
@@ -86,7 +88,7 @@ class MissingError(UnreadableError):
 
 
 class DamagedError(UnreadableError):
-    """A file of a dataset is not what was written."""
+    """A file of a dataset is corrupt."""
 
 
 class ExistsError(ConcurrentModificationError):
@@ -95,7 +97,7 @@ class ExistsError(ConcurrentModificationError):
 
 @contextmanager
 def storage_errors(action: str, root: Root) -> Iterator[None]:
-    """Turn what the storage layers raise into errors that say what was being done, without credentials."""
+    """Translate errors of the storage layers into ours, with the failed action and without credentials."""
     try:
         yield
     except LanceNamespaceError as error:
@@ -115,7 +117,7 @@ def storage_errors(action: str, root: Root) -> Iterator[None]:
 
 
 def translated(error: Exception, action: str, root: Root) -> Exception:
-    """The error to raise in place of one of Lance's, which has only texts to tell them apart."""
+    """The error to raise instead of one of Lance's, which differ only by their texts."""
     text = str(error)
     message = f"could not {action}: {_clean(error, root)}"
     rules: tuple[tuple[re.Pattern[str], type[Exception], str], ...] = (
@@ -125,6 +127,8 @@ def translated(error: Exception, action: str, root: Root) -> Exception:
         (_UNKNOWN, UnauthenticatedError, "; give the store's credentials in storage_options or in the environment"),
         (_DENIED, PermissionDeniedError, ""),
         (_NO_BUCKET, InvalidInputError, "; there is no such bucket"),
+        (_NO_REGION, InvalidInputError, "; look at the bucket's name, or give aws_region in storage_options"),
+        (_NO_ACCOUNT, InvalidInputError, "; give account_name in storage_options"),
         (_NO_DIRECTORY, InvalidInputError, "; the root of a table must be a directory, and this is a file"),
         (_INPUT, InvalidInputError, ""),
         (_EXISTS, ExistsError, ""),
@@ -139,7 +143,7 @@ def translated(error: Exception, action: str, root: Root) -> Exception:
 
 
 def _clean(error: Exception, root: Root) -> str:
-    """The first line of a message, without places in Rust's sources and without secrets."""
+    """The first line of a message, without positions in Rust's sources and without secrets."""
     text = _SOURCE.sub("", str(error).strip().split("\n")[0])
     text = _INSIDES.sub("", text)
     for key, value in root.storage_options.items():

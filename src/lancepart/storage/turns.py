@@ -1,8 +1,8 @@
-"""Turns: a large commit that keeps losing against small ones asks them to wait, so that it gets through.
+"""Turns: a large commit that keeps losing against small ones makes them wait.
 
-Who lost some tries sets a property of ``__manifest``, which every writer reads with the snapshot that it begins from.
-Others then wait, by their own clocks and no longer than the property says, until it is gone. A writer that dies leaves
-its property behind: the first who waited in vain takes it away.
+A writer that lost some attempts sets a property of ``__manifest``, which every writer reads with its first snapshot.
+Others then wait, by their own clocks and no longer than the property says, until it is removed. The property of a
+writer that died is removed by the first one that waited to the end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Turn:
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
     lost: int = 0
     outer: Turn | None = None
-    asked: bool = False
+    is_waiting: bool = False
 
     def __enter__(self) -> Turn:
         outer: Turn | None = getattr(_mine, "turn", None)
@@ -51,11 +51,11 @@ class Turn:
         if getattr(_mine, "turn", None) is not self:
             return
         _mine.turn = self.outer
-        if self.asked:
+        if self.is_waiting:
             self._withdraw(self.token)
 
     def lose(self, seconds: float) -> None:
-        """Count a try that took some time and was lost; after a few of them the others are asked to wait."""
+        """Count a try that took some time and was lost; after a few of them the writer requests that others wait."""
         self.lost += 1
         if self.lost < LOST_TRIES:
             return
@@ -64,33 +64,33 @@ class Turn:
         if partitioned and snapshot.properties.get(WAITING) is None:
             wait = min(LONGEST_WAIT, _ALLOWANCE * (1 + seconds))
             with contextlib.suppress(LanceNamespaceError):
-                asking = json.dumps({"id": self.token, "seconds": round(wait, 1)})
-                self.asked = self.manifest.claim_properties({WAITING: asking}) or self.asked
+                waiting = json.dumps({"id": self.token, "seconds": round(wait, 1)})
+                self.is_waiting = self.manifest.claim_properties({WAITING: waiting}) or self.is_waiting
 
     def awaited(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot to begin from: this one, or a newer one after another writer's turn."""
-        asked = _asked(snapshot)
-        if asked is None or asked[0] == self.token:
+        waiting = _waiting(snapshot)
+        if waiting is None or waiting[0] == self.token:
             return snapshot
-        token, deadline = asked[0], time.monotonic() + asked[1]
+        token, deadline = waiting[0], time.monotonic() + waiting[1]
         while time.monotonic() < deadline:
             time.sleep(_LOOK_EVERY)
             snapshot = self.manifest.snapshot()
-            asked = _asked(snapshot)
-            if asked is None or asked[0] != token:
+            waiting = _waiting(snapshot)
+            if waiting is None or waiting[0] != token:
                 return snapshot
         self._withdraw(token)
         return self.manifest.snapshot()
 
     def _withdraw(self, token: str) -> None:
         with contextlib.suppress(LanceNamespaceError):
-            asked = _asked(self.manifest.snapshot())
-            if asked is not None and asked[0] == token:
+            waiting = _waiting(self.manifest.snapshot())
+            if waiting is not None and waiting[0] == token:
                 self.manifest.set_properties({WAITING: None})
 
 
-def _asked(snapshot: Snapshot) -> tuple[str, float] | None:
-    """Who asks the others to wait, and how long."""
+def _waiting(snapshot: Snapshot) -> tuple[str, float] | None:
+    """The writer that others wait for, and how long."""
     text = snapshot.properties.get(WAITING)
     if text is None:
         return None

@@ -14,10 +14,10 @@ _PATIENCE = 3
 
 
 def uninterrupted(action: Callable[[], Result], what: str, describe: Callable[[Result], str]) -> Result:
-    """Do something to its end; who pressed Ctrl-C meanwhile gets his ``KeyboardInterrupt`` then, with the outcome.
+    """Run an action to its end; Ctrl-C raises ``KeyboardInterrupt`` afterwards, with the outcome.
 
-    Lance looks for signals in the main thread while it works, and would give up halfway. Who presses Ctrl-C again and
-    again does not wait, and gets an error that says that the outcome is unknown.
+    Lance checks for signals in the main thread, and would stop halfway. Repeated Ctrl-C does not wait: the error then
+    says that the outcome is unknown.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
+from uuid import uuid4
 
 import lance
 import numpy as np
@@ -14,12 +15,22 @@ from lance.fragment import DataFile, FragmentMetadata, write_fragments
 
 from lancepart.errors import UnsupportedOperationError
 from lancepart.storage.alignment import aligned
+from lancepart.storage.cache import cache
 from lancepart.storage.dataset import Dataset
-from lancepart.storage.leaf_data import Fragment, LeafShape, NativeIds, Offsets, fragments_of, shape_of
+from lancepart.storage.leaf_handle import Fragment, LeafShape, NativeIds, Offsets, data_path, fragments_of, shape_of
 from lancepart.storage.root import Root
 from lancepart.storage.translate import storage_errors
 
 MEMORY = "memory://"
+
+
+def shared_memory() -> str:
+    """A place in memory for a union that shares the caches of searches, which distinguish datasets by their paths."""
+    return f"{MEMORY}{uuid4().hex}"
+
+
+BasePath: TypeAlias = DatasetBasePath
+"""A directory whose files a dataset names, beside its own."""
 
 File: TypeAlias = DataFile
 """A data file of a fragment, as Lance names it."""
@@ -44,16 +55,16 @@ class Bases:
             self.known[path, is_dataset] = self._highest
         return self.known[path, is_dataset]
 
-    def of_leaf(self, root: Root, location: str, handle: Dataset) -> dict[int | None, int]:
+    def of_leaf(self, root: Root, location: str, bases: Mapping[int, DatasetBasePath]) -> dict[int | None, int]:
         """The numbers of a leaf's own directory, as ``None``, and of those that the leaf itself names files of."""
         own: dict[int | None, int] = {None: self.number(root.uri_of(location), is_dataset=True)}
         others: dict[int | None, int] = {
-            key: self.number(base.path, is_dataset=base.is_dataset_root) for key, base in handle.base_paths().items()
+            key: self.number(base.path, is_dataset=base.is_dataset_root) for key, base in bases.items()
         }
         return own | others
 
     def registered(self, used: Collection[int]) -> list[DatasetBasePath]:
-        """Some of the directories as Lance wants them; their names must differ."""
+        """Some of the directories as Lance's base paths; their names must differ."""
         return [
             DatasetBasePath(path, f"base-{number}", is_dataset, number)
             for (path, is_dataset), number in list(self.known.items())
@@ -77,7 +88,10 @@ class EmptyUnion:
         """Write a data file of the union's own that holds some of its columns for one fragment."""
         with storage_errors("write columns of a union", self.root):
             made = write_fragments(
-                aligned(rows), self.handle, max_rows_per_file=max(1, rows.num_rows), storage_options=_options(self.root)
+                aligned(rows),
+                self.handle,
+                max_rows_per_file=max(1, rows.num_rows),
+                storage_options=self.root.lance_options,
             )
         if len(made) != 1 or int(made[0].physical_rows) != rows.num_rows:
             raise UnsupportedOperationError(f"Lance wrote {rows.num_rows} rows of one fragment as {len(made)} files")
@@ -96,10 +110,19 @@ class EmptyUnion:
 
 
 def create(root: Root, uri: str, schema: pa.Schema, bases: Sequence[DatasetBasePath]) -> EmptyUnion:
-    """Make a union without rows; in memory it lives as long as a handle of it does."""
+    """Make a union without rows; in memory it exists as long as a handle of it does."""
     operation = lance.LanceOperation.Overwrite(schema, [], initial_bases=list(bases))
     with storage_errors("make a union", root):
-        handle = lance.LanceDataset.commit(uri, operation, storage_options=_options(root))
+        if uri != MEMORY and uri.startswith(MEMORY):
+            handle = lance.write_dataset(
+                schema.empty_table(),
+                uri,
+                session=cache.session,
+                initial_bases=list(bases),
+                storage_options=root.lance_options,
+            )
+        else:
+            handle = lance.LanceDataset.commit(uri, operation, storage_options=root.lance_options)
     return EmptyUnion(root=root, handle=handle)
 
 
@@ -125,7 +148,7 @@ def fragment(
 
 def _named(file: DataFile, fields: Mapping[int, int], bases: Mapping[int | None, int]) -> DataFile:
     return DataFile(
-        str(file.path),
+        data_path(file),
         [fields.get(column, _ABSENT) for column in file.fields],
         list(file.column_indices),
         file.file_major_version,
@@ -171,9 +194,5 @@ def hidden_offsets(rows: int, shown: Offsets) -> Offsets:
 
 def _committed(root: Root, handle: Dataset, operation: lance.LanceOperation.BaseOperation) -> Dataset:
     return lance.LanceDataset.commit(
-        handle, operation, read_version=handle.version, storage_options=_options(root), max_retries=0
+        handle, operation, read_version=handle.version, storage_options=root.lance_options, max_retries=0
     )
-
-
-def _options(root: Root) -> dict[str, str] | None:
-    return dict(root.storage_options) or None

@@ -29,7 +29,16 @@ def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     """Arrow's safe cast; it takes integers for decimals only by way of one that holds them all."""
     if pa.types.is_integer(column.type) and pa.types.is_decimal(wanted) and wanted.scale >= 0:
         return pc.cast(pc.cast(column, pa.decimal256(20 + wanted.scale, wanted.scale)), wanted)
+    if pa.types.is_fixed_size_list(wanted):
+        if isinstance(column, pa.ChunkedArray):
+            return pa.chunked_array([_as_vectors(chunk, wanted) for chunk in column.chunks], wanted)
+        return _as_vectors(column, wanted)
     return pc.cast(column, wanted)
+
+
+def _as_vectors(lists: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Lists as vectors of one length; Arrow's own cast of lists that are all NULL reads memory that is not there."""
+    return pa.nulls(len(lists), wanted) if lists.null_count == len(lists) else pc.cast(lists, wanted)
 
 
 def _refusal(name: str, column: pa.Array, at: int, wanted: pa.DataType) -> TableSchemaValidationError:

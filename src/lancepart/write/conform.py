@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableSchemaValidationError
 from lancepart.model.aliases import JsonObject, RowSource, Value
+from lancepart.model.suggest import near
 from lancepart.read.result import Result
 from lancepart.write.casts import cast
 from lancepart.write.fits import fits, may_fit
@@ -41,7 +42,7 @@ def _check_missing(names: Iterable[str], schema: pa.Schema) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Rows with all columns of the table; ``unnamed`` tells of each column that some do not name which those are."""
+    """Rows with all columns of the table; ``unnamed`` are, for each column, the rows that leave it out."""
 
     table: pa.Table
     unnamed: Mapping[str, npt.NDArray[np.bool_]]
@@ -118,9 +119,13 @@ def reader(data: RowSource, schema: pa.Schema | None) -> pa.RecordBatchReader:
     elif hasattr(data, "__arrow_c_stream__"):
         stream = pa.RecordBatchReader.from_stream(data)
     else:
+        if isinstance(data, list) and not data:
+            raise InvalidInputError("the list has no rows, so that nothing says which columns there are: give a schema")
+        hint = " of columns without pyarrow.table around it" if isinstance(data, dict) else ""
         raise InvalidInputError(
-            f"can't write a {type(data).__name__}: give a pyarrow Table, RecordBatch or reader, a pandas or polars "
-            "DataFrame, a dataset, a generator, a path of files, anything with __arrow_c_stream__, or a list of dicts"
+            f"can't write a {type(data).__name__}{hint}: give a pyarrow Table, RecordBatch or reader, a DataFrame of "
+            "pandas or Polars, a dataset, a generator, a path of files, anything with "
+            "__arrow_c_stream__, or a list of dicts"
         )
     if schema is not None:
         check(stream.schema, schema)
@@ -213,6 +218,7 @@ def _check_names(names: Sequence[str], schema: pa.Schema) -> None:
     if extra:
         raise TableSchemaValidationError(
             f"column {extra[0]!r} is not in the table: it has {', '.join(schema.names)}; add_column makes new ones"
+            f"{near(extra[0], schema.names)}"
         )
 
 

@@ -30,7 +30,7 @@ def fits(given: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def may_fit(given: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether values of one type can be values of the other, so that each is to be looked at.
+    """Whether values of one type may fit the other, so that each must be checked.
 
     >>> may_fit(pa.int64(), pa.int32()), may_fit(pa.string(), pa.int32()), may_fit(pa.bool_(), pa.int8())
     (True, False, False)

@@ -31,7 +31,7 @@ def is_repeatable(data: RowSource) -> bool:
 
 
 def stream_of(data: RowSource, schema: pa.Schema | None) -> pa.RecordBatchReader:
-    """Such data as a stream of record batches; a schema tells the types of what is text."""
+    """Such data as a stream of record batches; a schema gives the types of text files."""
     if is_path(data):
         data = files_at(data)
     if isinstance(data, RowFiles):
@@ -90,7 +90,7 @@ def _table(part: object, like: pa.Schema | None, schema: pa.Schema | None) -> pa
 
 
 def counted(stream: pa.RecordBatchReader, progress: Callable[[int], object] | None) -> pa.RecordBatchReader:
-    """The same stream, which tells how many rows of it were read so far."""
+    """The same stream, with a callback for the rows read so far."""
     if progress is None:
         return stream
 

@@ -47,7 +47,8 @@ def column_of(values: Sequence[Value], wanted: pa.DataType, name: str) -> pa.Arr
 def _refusal(name: str, value: Value, wanted: pa.DataType, error: Exception) -> TableSchemaValidationError:
     text = repr(value)
     shown = text if len(text) <= 80 else f"{text[:80]}…"
-    return TableSchemaValidationError(f"column {name!r}: {shown} does not fit {wanted}: {error}")
+    reason = "it is too large" if isinstance(error, OverflowError) else error
+    return TableSchemaValidationError(f"column {name!r}: {shown} does not fit {wanted}: {reason}")
 
 
 def _first(taken: Sequence[Value], plain: pa.DataType) -> int:

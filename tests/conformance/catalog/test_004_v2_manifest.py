@@ -277,6 +277,7 @@ def test_manifest_indexes_are_made_on_a_manifest_of_another_writer(client: Clien
     assert client.namespaces() == ["ns"]
 
 
+@pytest.mark.slow
 def test_manifest_indexes_and_fragments_stay_bounded_over_three_hundred_commits(client: Client) -> None:
     for number in range(150):
         client.create_namespace(f"n{number}")

@@ -166,7 +166,7 @@ def test_a_table_may_live_inside_a_larger_catalog(local: Place) -> None:
         (["event_date", "event_date"], "both be called 'event_date'"),
         (["year(event_date) AS y"], "calls it 'event_date_year' itself"),
         (["id", "event_date", "tenant_id"], "keep at least one"),
-        ([], "partition_by is a list"),
+        ([], "no partition columns"),
     ],
 )
 def test_what_can_not_be_made_is_refused_and_nothing_is_there(local: Place, partition_by: Any, said: str) -> None:

@@ -172,14 +172,14 @@ def test_a_leaf_that_lacks_a_column_is_named(local: Place) -> None:
 def test_a_write_that_fails_halfway_says_how_far_it_came(
     table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = hive_writer.Leaves._append
+    real = hive_writer.HiveLeaves._append
 
     def failing(self: Any, identifier: str, location: str, part: Any) -> None:
         if "FR" in identifier:
             raise ConcurrentModificationError("no luck")
         real(self, identifier, location, part)
 
-    monkeypatch.setattr(hive_writer.Leaves, "_append", failing)
+    monkeypatch.setattr(hive_writer.HiveLeaves, "_append", failing)
     monkeypatch.setattr("lancepart.commit.hive._THREADS", 1)
 
     with pytest.raises(ConcurrentModificationError, match=r"written so far: day=2025-12-10\$country=US"):

@@ -178,6 +178,6 @@ def test_several_spec_versions_are_each_reduced_to_what_all_have(make: Make) -> 
 
     join = left.join(right, on=["id"], columns=["id", "name0", "name1"])
 
-    assert [share.transform.num_buckets for share in join.plan().shares] == [4]
+    assert [each.transform.num_buckets for each in join.plan().key_functions] == [4]
     assert len(join.to_arrow()) == 12
     assert (3, "later", "by id") in _pairs(join)

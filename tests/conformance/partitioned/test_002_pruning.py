@@ -60,8 +60,8 @@ def test_appendix_d_explain_prints_the_query_the_leaves_and_why(by_hand: lp.Part
             "  country: partition_field_country = 'US'",
             "",
             "kept leaves:",
-            f"  {V1_LEAF}  {LOCATIONS[V1_LEAF]}",
-            f"  {V2_LEAF}  {LOCATIONS[V2_LEAF]}",
+            f"  2025-12-10  {V1_LEAF}  {LOCATIONS[V1_LEAF]}",
+            f"  2025/US  {V2_LEAF}  {LOCATIONS[V2_LEAF]}",
         ]
     )
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import typer.main
 
@@ -130,3 +131,17 @@ def test_a_table_on_an_object_store_needs_its_options(ask: Any, run: Any, s3_ser
     assert ask("delete", place.root, "id = 1", "--yes", *options)["rows"] == 1
     shown = run("info", place.root, *options).output
     assert not [value for key, value in place.options.items() if "secret" in key and value in shown]
+
+
+def test_a_reader_that_leaves_early_is_no_failure(tmp_path: Path) -> None:
+    made = lp.create_table(tmp_path / "t", pa.schema([("id", pa.int64())]), ["id"])
+    made.append([{"id": n} for n in range(3)])
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [*PROGRAM, "tree", made.root], stdout=writer, stderr=subprocess.PIPE, text=True, check=False
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import lancepart as lp
+from lancepart.layout import leaves
+from tests.support.metadata_only import many_partitions
 
 pytestmark = pytest.mark.usefixtures("table")
 
@@ -67,3 +70,55 @@ def test_a_plan_tells_what_would_be_read_and_why(ask: Any, run: Any) -> None:
     assert (found["kept"], found["of"], found["rows"]) == (1, 3, 1)
     assert "'FR'" in found["specs"][0]["reasons"][0]
     assert "1 kept, 2 dropped" in run("plan", "t", "country = 'FR'").stdout
+
+
+def test_partitionings_are_shown_with_their_numbers(ask: Any) -> None:
+    (field,) = ask("evolve", "t", "bucket(id, 4)")
+    assert field["partition_by"] == "bucket(4, id)"
+    assert ask("info", "t")["partition_by"] == ["bucket(4, id)"]
+
+
+def test_partitions_are_in_the_order_of_their_values(ask: Any, table: lp.PartitionedTable) -> None:
+    table.update_spec(["id"])
+    table.append([{"id": 10, "country": "US"}, {"id": 9, "country": "US"}, {"id": None, "country": "US"}])
+    _, newest = ask("tree", "t")["specs"]
+    assert [each["name"] for each in newest["children"]] == ["id=9", "id=10", "id=NULL"]
+    named = ask("partitions", "t", "--sort", "name")["leaves"]
+    assert [leaf["partition"] for leaf in named][:3] == [{"country": "FR"}, {"country": "US"}, {"country": None}]
+
+
+def test_null_is_not_shown_as_an_empty_text(run: Any) -> None:
+    assert run("head", "t", "-w", "id = 21", "-c", "country").stdout.split() == ["country", "NULL"]
+
+
+def test_rows_that_a_limit_leaves_out_are_counted(run: Any, table: lp.PartitionedTable) -> None:
+    first = str(table.inspect.snapshots().column("version").to_pylist()[-2])
+    assert "and 1 more row" in run("changes", "t", first, "-n", "1").stdout
+
+
+def test_programs_get_all_rows_and_people_some(run: Any, ask: Any, table: lp.PartitionedTable) -> None:
+    first = str(table.version)
+    table.append([{"id": n, "country": f"c{n}"} for n in range(100, 230)])
+    for n in range(25):
+        table.append([{"id": n, "country": "DE"}])
+
+    assert len(ask("changes", "t", first)) == 155
+    assert len(ask("changes", "t", first, "-n", "3")) == 3
+    assert len(ask("sql", "SELECT * FROM t", "t=t")) == 177
+    assert len(ask("join", "t", "t", "--on", "id", "-c", "id")) > 177
+    assert len(ask("partitions", "t")["leaves"]) == 134
+    assert len(ask("partitions", "t", "-n", "2")["leaves"]) == 2
+    assert len(ask("snapshots", "t")) == table.inspect.snapshots().num_rows > 25
+    assert "and 135 more rows" in run("changes", "t", first).stdout
+    assert f"and {table.inspect.snapshots().num_rows - 20} more snapshots" in run("snapshots", "t").stdout
+    assert "84 not shown" in run("partitions", "t").stdout
+
+
+def test_info_makes_no_value_of_each_leaf(ask: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    many_partitions(tmp_path / "many", 500)
+
+    def refused(*given: object) -> None:
+        raise AssertionError("a value was made of every leaf")
+
+    monkeypatch.setattr(leaves, "manifest_leaves", refused)
+    assert ask("info", "many")["partitions"] == 500

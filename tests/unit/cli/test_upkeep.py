@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import lancepart as lp
-from lancepart.cli import upkeep
-from lancepart.storage import leaf_data
+from lancepart.report import health
+from lancepart.storage import leaf_data, leaf_handle
 from lancepart.storage.root import Root
 
 
@@ -53,16 +53,16 @@ def test_the_snapshots_that_would_go_are_the_old_ones_without_a_name(
         table.append([{"id": n, "country": "US"}])
     versions = table.inspect.snapshots().column("version").to_pylist()
     table.tags.create("kept", versions[1])
-    assert upkeep.expiring(table, timedelta(0)) == []  # the last hour always stays
+    assert health.expiring(table, timedelta(0)) == []  # the last hour always stays
 
-    monkeypatch.setattr(upkeep, "SAFE_AGE", timedelta(0))
-    assert [row["version"] for row in upkeep.expiring(table, timedelta(0))] == [versions[0], *versions[2:-1]]
+    monkeypatch.setattr(health, "SAFE_AGE", timedelta(0))
+    assert [row["version"] for row in health.expiring(table, timedelta(0))] == [versions[0], *versions[2:-1]]
 
 
 def test_orphan_files_are_removed_after_a_yes(ask: Any, run: Any, table: lp.PartitionedTable) -> None:
     leaf = table.scan("country = 'FR'").plan().leaves[0]
     root = Root.parse(table.root)
-    rows = leaf_data.open_leaf(root, leaf.location, leaf.read_version).to_table()
+    rows = leaf_handle.open_leaf(root, leaf.location, leaf.read_version).to_table()
     leaf_data.stage(root, leaf.location, rows, base=leaf.read_version)
     ages = ["--older-than", "0s"]
     found = ask("orphans", "t", *ages, "--dry-run")
@@ -83,10 +83,40 @@ def test_an_older_layout_is_upgraded(ask: Any, run: Any) -> None:
 
 
 def test_a_leaf_that_lost_its_files_is_found(ask: Any, run: Any, table: lp.PartitionedTable) -> None:
-    assert ask("check", "t") == {"broken": [], "unpublished": []}
+    assert ask("check", "t") == {"broken": [], "unpublished": [], "unions": [], "indices": []}
     leaf = table.scan("country = 'FR'").plan().leaves[0]
     shutil.rmtree(Path(table.root) / leaf.location / "data")
 
     found = ask("check", "t", code=5)
     assert [row["object_id"] for row in found["broken"]] == [leaf.object_id]
     assert "1 leaves can't be read" in run("check", "t", code=5).stdout
+
+
+def test_a_union_and_an_index_that_lost_files_are_found(ask: Any, run: Any, table: lp.PartitionedTable) -> None:
+    table.publish_lance()
+    table.maintenance.create_index("id", "BTREE", scope="table")
+    assert ask("check", "t")["unions"] == []
+    shutil.rmtree(f"{table.root}/union.lance")
+    shutil.rmtree(f"{table.root}/table_indices")
+
+    found = ask("check", "t", code=5)
+    assert [row["error"] for row in found["unions"]] == ["there is no dataset"]
+    assert [row["name"] for row in found["indices"]] == ["id_idx"]
+    assert "1 published unions can't be read" in run("check", "t", code=5).stdout
+
+
+def test_leaves_that_can_not_be_read_are_emptied_after_a_yes(ask: Any, run: Any, table: lp.PartitionedTable) -> None:
+    (leaf,) = table.scan("country = 'FR'").plan().leaves
+    shutil.rmtree(f"{table.root}/{leaf.location}/data")
+    before = table.version
+    assert ask("check", "t", code=5)["broken"][0]["object_id"] == leaf.object_id
+    assert ask("check", "t", "--repair", "--dry-run")["skipped"] == [leaf.object_id]
+    assert "--yes" in run("check", "t", "--repair", code=1).stderr
+    assert lp.open_table("t").version == before
+    assert ask("check", "t", "--repair", "--yes")["changed"] == 1
+    assert ask("check", "t")["broken"] == []
+    assert table.count_rows() == table.scan().to_arrow().num_rows == 21
+    assert table.inspect.snapshots().to_pylist()[-1]["operation"] == "repair"
+    assert ask("check", "t", "--repair")["changed"] == 0
+    table.append([{"id": 99, "country": "FR"}])
+    assert table.count_rows("country = 'FR'") == 1

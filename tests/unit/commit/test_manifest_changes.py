@@ -12,7 +12,6 @@ import pytest
 import lancepart as lp
 from lancepart.commit import distributed_write
 from lancepart.errors import CommitConflictError
-from lancepart.plan import planner
 from lancepart.read import leaf
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string())])
@@ -31,14 +30,12 @@ def planned(table: lp.PartitionedTable) -> tuple[distributed_write.WriteJob, dis
         table._manifest, mode=distributed_write.ROWS, where="id < 4 AND k = 'a'", version=table.version, name="update"
     )
     written = distributed_write.write(job, pa.table({"id": [100, 101], "k": ["a", "c"]}, schema=SCHEMA))
-    return job, replace(written, gone=places(table, "id < 4 AND k = 'a'"))
+    return job, replace(written, gone=identities(table, "id < 4 AND k = 'a'"))
 
 
-def places(table: lp.PartitionedTable, where: str) -> dict[int, Any]:
-    """Where rows stand, as a task of the job tells it."""
-    scan = table.scan(where)
-    leaves = planner.numbered(scan.snapshot, scan.metadata)
-    return {leaves.index(task.leaf): leaf.matching_addresses(task) for task in scan.tasks()}
+def identities(table: lp.PartitionedTable, where: str) -> dict[int, Any]:
+    """The leaves and addresses of rows, as a task of the job reports them."""
+    return {task.leaf.identity: leaf.matching_addresses(task) for task in table.scan(where).tasks()}
 
 
 def ids(table: lp.PartitionedTable) -> list[int]:

@@ -67,7 +67,6 @@ BAD: dict[str, tuple[Any, Any, type[Exception], str]] = {
     "no schema": ({"id": "int64"}, ["id"], InvalidInputError, "not a pyarrow.Schema"),
     "no columns": (pa.schema([]), ["id"], InvalidInputError, "no columns"),
     "a column twice": (pa.schema([("a", pa.int8()), ("a", pa.int8())]), ["a"], TableSchemaValidationError, "'a'"),
-    "no partitioning": (SCHEMA, [], InvalidInputError, "at least one field"),
     "a string": (SCHEMA, "country", InvalidInputError, "list"),
     "unknown column": (SCHEMA, ["land"], InvalidInputError, "'land'"),
     "unknown transform": (SCHEMA, ["century(id)"], InvalidInputError, "century"),

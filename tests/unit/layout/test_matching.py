@@ -12,7 +12,7 @@ from lancepart.layout.columns import LEAF_ID
 from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.schema import FIELD_ID
-from lancepart.storage.leaf_data import LeafShape
+from lancepart.storage.leaf_handle import LeafShape
 
 INT, S = pa.int64(), pa.string()
 

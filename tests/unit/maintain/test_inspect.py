@@ -64,3 +64,14 @@ def test_the_past_is_inspected_as_it_was(tmp_path: Path) -> None:
 
     assert lp.open_table(table.root, version=then).inspect.partitions().to_pylist()[0]["rows"] == 1
     assert repr(table).startswith(f"PartitionedTable({table.root} at snapshot {table.version}")
+
+
+def test_indices_of_the_largest_leaves_only(tmp_path: Path) -> None:
+    table = lp.create_table(tmp_path / "t", pa.schema([("id", pa.int64()), ("k", pa.string())]), ["k"])
+    table.append([{"id": n, "k": k} for k, count in (("a", 2), ("b", 9), ("c", 5)) for n in range(count)])
+    table.update_spec(["bucket(id, 1)"])
+    table.append([{"id": n, "k": "d"} for n in range(7)])
+    table.maintenance.create_index("id", "BTREE")
+
+    for most, counts in ((1, [9]), (2, [7, 9]), (50, [2, 5, 7, 9])):
+        assert sorted(table.inspect.indices(most=most).column("rows").to_pylist()) == counts

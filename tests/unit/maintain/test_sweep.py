@@ -287,3 +287,24 @@ def test_a_table_whose_row_ids_are_outside_in_a_way_that_lance_does_not_read_is_
     assert "row ids" in str(found.broken)
     assert (found.garbage, removed.files) == ((), 0)
     assert files(tmp_path) == before
+
+
+def test_no_version_is_opened_where_no_file_is_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = str(tmp_path / LEAF)
+    version = int(lance.write_dataset(numbers(), uri).version)
+    lance.fragment.write_fragments(numbers(), lance.dataset(uri))
+    opened: list[int | None] = []
+    plain = sweep.leaf_files.needed
+
+    def noted(root: Any, location: str, version: int | None, **options: bool) -> set[str]:
+        opened.append(version)
+        return plain(root, location, version, **options)
+
+    monkeypatch.setattr(sweep.leaf_files, "needed", noted)
+    at, member = Root.parse(str(tmp_path)), Member(location=LEAF, versions=frozenset({version}))
+    young = datetime.now(UTC) - timedelta(hours=1)
+
+    assert sweep.look(Looking(root=at, top=LEAF, members=(member,), cutoff=young)).garbage == ()
+    assert opened == []
+    assert len(sweep.look(Looking(root=at, top=LEAF, members=(member,), cutoff=soon())).garbage) == 1
+    assert len(opened) == 2

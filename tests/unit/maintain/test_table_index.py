@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +13,13 @@ import pytest
 
 import lancepart as lp
 from lancepart.errors import InvalidInputError
+from lancepart.layout.declared_indices import Index
+from lancepart.maintain import indices
+from lancepart.read import leaf as reading
 from lancepart.read import search_vectors
+from lancepart.read.leaf import LeafTask
+from lancepart.storage.cache import cache
+from lancepart.storage.leaf_handle import LeafHandle
 from tests.support.search import distances
 
 WIDTH, TENANTS, ROWS = 8, 6, 6_000
@@ -122,6 +131,34 @@ def test_a_look_up_tells_the_leaves_that_hold_a_key(table: lp.PartitionedTable) 
     assert table.scan("id = 17").count() == 1
 
 
+def test_changes_by_a_key_read_only_the_leaf_that_holds_it(
+    table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.maintenance.create_index("id", scope="table", progress=False)
+    read: list[str] = []
+    kept_open = reading.kept_open
+
+    def watched(task: LeafTask) -> LeafHandle:
+        read.append(task.leaf.location)
+        return kept_open(task)
+
+    monkeypatch.setattr(reading, "kept_open", watched)
+    for change in (
+        lambda: table.delete("id = 8"),
+        lambda: table.delete("id = 9 AND k < 100"),
+        lambda: table.update({"k": "0"}, "id = 10"),
+        lambda: table.upsert([{"id": 11, "k": 5, "v": [0.0] * WIDTH}], on=["id"]),
+    ):
+        read.clear()
+        change()
+        assert len(set(read)) == 1
+        table.maintenance.optimize_indices(progress=False)
+    assert table.scan("id IN (8, 9)").count() == 0
+    assert table.count_rows() == ROWS - 2
+    table.delete("k = 4 OR id = 1")
+    assert table.count_rows("k = 4 OR id = 1") == 0
+
+
 @pytest.mark.usefixtures("large")
 def test_rows_that_a_rollback_brings_back_are_found_by_an_index_built_without_them(
     table: lp.PartitionedTable,
@@ -138,4 +175,66 @@ def test_rows_that_a_rollback_brings_back_are_found_by_an_index_built_without_th
     assert found.to_list()[0]["id"] == 7
     table.maintenance.optimize_indices(progress=False)
     assert table.search(wanted, k=1).to_list()[0]["id"] == 7
+    check(table)
+
+
+@pytest.mark.usefixtures("large")
+def test_a_table_wide_index_is_kept_in_the_bounded_cache(table: lp.PartitionedTable) -> None:
+    table.maintenance.create_index("v", scope="table", num_partitions=8, progress=False)
+    query = rows(0, 1).column("v")[0].as_py()
+    table.search(query, k=1, columns=["id"]).to_arrow()
+    held = cache.session.size_bytes()
+    for at in range(8):
+        table.search(rows(0, 8).column("v")[at].as_py(), k=1, columns=["id"], nprobes=8).to_arrow()
+    assert cache.session.size_bytes() > 100_000
+    assert cache.session.size_bytes() >= held
+    table.append(rows(30_000, 1))
+    assert table.search(rows(30_000, 1).column("v")[0].as_py(), k=1).to_list()[0]["id"] == 30_000
+    assert table.count_rows() == ROWS + 1
+
+
+@pytest.mark.parametrize(("count", "parts"), [(4_096, 16), (262_144, 128), (1_000_000, 488)])
+def test_parts_of_an_index_stay_small_however_many_rows_there_are(count: int, parts: int) -> None:
+    index = Index(name="i", column=1, kind="IVF_FLAT")
+    assert indices.fitted(index, count) == {"num_partitions": parts}
+
+
+@pytest.mark.parametrize(("count", "parts"), [(4_096, 16), (35_000, 100), (122_500, 350), (1_000_000, 1_000)])
+def test_parts_of_a_leafs_index_are_finer_up_to_the_root_of_its_rows(count: int, parts: int) -> None:
+    index = Index(name="i", column=1, kind="IVF_FLAT")
+    assert indices.fitted(index, count, in_leaf=True) == {"num_partitions": parts}
+    assert indices.fitted(replace(index, params={"num_partitions": 7}), count, in_leaf=True) == {"num_partitions": 7}
+
+
+def test_a_link_among_the_parts_of_indices_is_reported_and_not_followed(tmp_path: Path) -> None:
+    table = lp.create_table(tmp_path / "t", pa.schema([("k", pa.int64())]), ["k"])
+    table.append([{"k": 1}, {"k": 2}])
+    root = Path(table.root)
+    leaf = next(path for path in root.iterdir() if path.name.endswith("$dataset"))
+    (root / "table_indices").mkdir()
+    (root / "table_indices" / ("cd" * 16)).symlink_to(leaf)
+    for path in [path for path in leaf.rglob("*") if path.is_file()]:
+        os.utime(path, (1.6e9, 1.6e9))
+
+    found = table.maintenance.remove_orphans(timedelta(days=7))
+
+    assert any("cd" * 16 in note for note in found.kept)
+    assert table.count_rows("k > 0") == 2
+
+
+@pytest.mark.parametrize("column", ["id", "v"])
+def test_a_damaged_part_is_searched_without_reported_and_built_anew(
+    table: lp.PartitionedTable, column: str, large: None
+) -> None:
+    table.maintenance.create_index(column, scope="table", progress=False)
+    (facts,) = Path(table.root).glob("table_indices/*/_refs/segment.json")
+    facts.write_text('{"facts": 3}')
+    cache.clear()
+
+    check(table)
+    assert table.scan("id = 7").to_arrow().column("id").to_pylist() == [7]
+    assert "damaged" in table.inspect.broken_indices().column("error")[0].as_py()
+
+    table.maintenance.optimize_indices(progress=False)
+    assert table.inspect.broken_indices().num_rows == 0
     check(table)

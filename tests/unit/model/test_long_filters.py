@@ -52,6 +52,7 @@ thread.join()
 """
 
 
+@pytest.mark.slow
 def test_long_and_deep_filters_do_not_break_the_process() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=500, check=False)
 

@@ -81,7 +81,7 @@ TESTS = {
 }
 
 
-QUICK = ("hour", "hashes")
+QUICK = ("hashes",)
 
 
 @pytest.fixture(params=[pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in SPECS])

@@ -17,7 +17,7 @@ from lancepart.model.schema import assign_field_ids
 from lancepart.model.spec import PartitionSpec
 from lancepart.model.transforms import Bucket, Truncate
 from lancepart.model.transforms.hive import FloorBucket, FloorTruncate
-from lancepart.plan.join_compatibility import JoinKey, Share, meet, offers, share_values
+from lancepart.plan.join_compatibility import JoinKey, KeyFunction, key_function_values, meet, offers
 
 SCHEMA = assign_field_ids(
     pa.schema(
@@ -49,8 +49,8 @@ def _keys(**types: Any) -> list[JoinKey]:
 
 def _common(*specs: tuple[str, ...], **types: Any) -> list[str]:
     keys = _keys(**types)
-    shares = meet([offers(_spec(*fields), POSITIONS, keys) for fields in specs], keys)
-    return [share.describe(NAMES) for share in shares]
+    key_functions = meet([offers(_spec(*fields), POSITIONS, keys) for fields in specs], keys)
+    return [function.describe(NAMES) for function in key_functions]
 
 
 @pytest.mark.parametrize(
@@ -174,10 +174,10 @@ def test_decimals_of_different_scale_hash_differently_and_are_known_to() -> None
 )
 def test_a_finer_value_gives_the_coarser_one(field: str, values: Any, other: str, expected: list[Any]) -> None:
     keys, spec = _keys(), _spec(field)
-    (share,) = meet([offers(spec, POSITIONS, keys), offers(_spec(other), POSITIONS, keys)], keys)
+    (function,) = meet([offers(spec, POSITIONS, keys), offers(_spec(other), POSITIONS, keys)], keys)
     rows = pa.table({f"partition_field_{spec.fields[0].field_id}": values})
 
-    found = share_values(share, spec, POSITIONS, [key.left_type for key in keys], rows)
+    found = key_function_values(function, spec, POSITIONS, [key.left_type for key in keys], rows)
 
     assert found.to_pylist() == expected
 
@@ -197,11 +197,11 @@ def test_transforms_that_are_alike_only_in_name_share_nothing() -> None:
     """A Hive-style bucket or truncation of a negative number is another one than the current layout's."""
     keys = [JoinKey(left="id", right="id", left_type=pa.int64(), right_type=pa.int64(), compared=pa.int64())]
     for hive, current in ((FloorBucket(num_buckets=4), Bucket(num_buckets=4)), (FloorTruncate(10), Truncate(10))):
-        mine, theirs = (frozenset({Share(keys=(0,), transform=each)}) for each in (hive, current))
+        mine, theirs = (frozenset({KeyFunction(keys=(0,), transform=each)}) for each in (hive, current))
         assert meet([mine, theirs], keys) == ()
 
 
 def test_truncations_of_a_tree_roll_up_by_their_own_rule() -> None:
     keys = [JoinKey(left="id", right="id", left_type=pa.int64(), right_type=pa.int64(), compared=pa.int64())]
-    mine, theirs = (frozenset({Share(keys=(0,), transform=FloorTruncate(each))}) for each in (10, 20))
-    assert meet([mine, theirs], keys) == (Share(keys=(0,), transform=FloorTruncate(20)),)
+    mine, theirs = (frozenset({KeyFunction(keys=(0,), transform=FloorTruncate(each))}) for each in (10, 20))
+    assert meet([mine, theirs], keys) == (KeyFunction(keys=(0,), transform=FloorTruncate(20)),)

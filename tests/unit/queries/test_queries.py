@@ -20,6 +20,9 @@ from lancepart.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
+from lancepart.queries import kept_columns
+from lancepart.queries import sources as query_sources
+from lancepart.read.dataset import PartitionedDataset
 from tests.support.catalogs import ipc
 
 EVENTS = pa.schema(
@@ -41,6 +44,13 @@ ROWS = [
     }
     for i in range(60)
 ]
+
+
+@pytest.fixture(autouse=True)
+def natively(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables as small as those of the tests are read as large ones are the first time, unless a test says otherwise."""
+    monkeypatch.setattr(query_sources, "_SMALL", -1)
+    monkeypatch.setattr(query_sources.kept_columns, "would_fit", lambda *given: False)
 
 
 @pytest.fixture(scope="module")
@@ -331,3 +341,201 @@ def test_filters_beside_one_on_floats_are_still_pushed_down(events: lp.Partition
     assert sorted(row["id"] for row in found.to_list()) == [21, 24, 27]
     assert "e: 4 of 12 partitions" in found.explain()
     assert "FilterExec: amount@1 > 30, projection" in found.explain()
+
+
+def test_a_small_table_is_read_once_and_kept_in_memory(
+    events: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "SELECT country, count(*) AS n, sum(amount) AS total FROM e WHERE id < 50 GROUP BY country ORDER BY country"
+    native = lp.sql(text, e=events)
+    assert "12 of 12 partitions, read natively" in native.explain()
+    monkeypatch.setattr(query_sources, "_SMALL", 1 << 20)
+    kept = lp.sql(text, e=events)
+
+    assert "12 of 12 partitions, kept in memory" in kept.explain()
+    assert kept.to_list() == native.to_list()
+
+
+def test_rows_of_a_small_table_are_those_of_the_newest_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query_sources, "_SMALL", 1 << 20)
+    table = lp.create_table(tmp_path / "t", pa.schema([("k", pa.int64()), ("n", pa.int64())]), ["k"])
+    for count in range(1, 4):
+        table.append([{"k": count % 2, "n": count}])
+        assert lp.sql("SELECT sum(n) AS n FROM t", t=table).to_list() == [{"n": sum(range(count + 1))}]
+    table.delete("n = 2")
+
+    assert lp.sql("SELECT sum(n) AS n FROM t", t=table).to_list() == [{"n": 4}]
+
+
+@pytest.mark.parametrize(
+    ("where", "pushed"),
+    [
+        ("n >= 100", False),
+        ("n < 5", True),
+        ("n % 7 = 0", False),
+        ("k = 1 AND n <> 3", False),
+        ("n BETWEEN 1000 AND 1100 AND s <> 'x'", True),
+    ],
+)
+def test_a_filter_that_keeps_many_rows_is_left_to_datafusion(
+    tmp_path_factory: Any, monkeypatch: pytest.MonkeyPatch, where: str, pushed: bool
+) -> None:
+    monkeypatch.setattr(query_sources, "_SAMPLED", 1)
+    rows = pa.table({"k": [n % 2 for n in range(4_000)], "n": range(4_000), "s": [f"row {n}" for n in range(4_000)]})
+    table = lp.create_table(tmp_path_factory.mktemp("many") / "t", rows.schema, ["k"])
+    table.append(rows)
+    query = lp.sql(f"SELECT n, s FROM t WHERE {where} ORDER BY n", t=table)
+
+    assert query.to_arrow().equals(lp.sql(f"SELECT n, s FROM t WHERE {where} ORDER BY n", t=rows).to_arrow())
+    assert ("FilterExec" not in query.explain()) == pushed
+
+
+@pytest.mark.parametrize("small", [-1, 1 << 20], ids=["natively", "in memory"])
+def test_a_query_follows_the_columns_as_they_are_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
+) -> None:
+    monkeypatch.setattr(query_sources, "_SMALL", small)
+    schema = pa.schema([("k", pa.int64()), ("a", pa.string()), ("b", pa.string())])
+    table = lp.create_table(tmp_path / "t", schema, ["k"])
+    table.append([{"k": 1, "a": "from a", "b": "from b"}])
+    older = table.version
+
+    def found(version: int | None = None) -> dict[str, Any]:
+        opened = lp.open_table(table.root, version=version)
+        (row,) = lp.sql("SELECT * FROM t", t=opened).to_list()
+        assert row == opened.scan().to_list()[0]
+        return row
+
+    assert found() == {"k": 1, "a": "from a", "b": "from b"}
+    for name, new in (("a", "c"), ("b", "a"), ("c", "b")):
+        table.rename_column(name, new)
+    assert (found()["a"], found()["b"]) == ("from b", "from a")
+    table.drop_column("a")
+    table.add_column(pa.field("a", pa.string()))
+    assert found()["a"] is None
+    assert found(older) == {"k": 1, "a": "from a", "b": "from b"}
+
+
+def test_a_query_sees_what_its_transaction_did(tmp_path: Path) -> None:
+    table = lp.create_table(tmp_path / "t", pa.schema([("id", pa.int64()), ("k", pa.string())]), ["k"])
+    table.append([{"id": number, "k": "xy"[number % 2]} for number in range(4)])
+    with table.transaction() as transaction:
+        transaction.append([{"id": 9, "k": "x"}, {"id": 10, "k": "new"}])
+        transaction.delete("id = 0")
+        for where in (None, "id > 1", "k = 'x'", "k = 'new' OR id = 1", "k = 'none'"):
+            expected = sorted(transaction.scan(where).to_arrow()["id"].to_pylist())
+            kept = "" if where is None else f"WHERE {where}"
+            for query, scan in ((f"SELECT id FROM t {kept}", None), ("SELECT id FROM t", where)):
+                found = lp.sql(query, t=transaction.scan(scan)).to_arrow()["id"].to_pylist()
+                assert sorted(found) == expected, (query, scan)
+            dataset = PartitionedDataset(transaction.scan(where)).to_table(columns=["id"])
+            assert sorted(dataset["id"].to_pylist()) == expected
+
+
+WOULD_FIT = kept_columns.would_fit
+KEPT = (
+    "SELECT count(*) AS n FROM e",
+    "SELECT country, count(*) AS n, sum(amount) AS total FROM e WHERE id < 50 GROUP BY country ORDER BY country",
+    "SELECT * FROM e ORDER BY id",
+    "SELECT max(id) AS m FROM e WHERE amount > 30 OR amount IS NULL",
+    "SELECT id FROM e WHERE id > (SELECT avg(id) FROM e) ORDER BY id",
+    "SELECT a.id FROM e a JOIN e b ON a.id = b.id + 1 WHERE b.country = 'US' ORDER BY a.id",
+    "SELECT count(*) AS n FROM (SELECT * FROM e UNION ALL SELECT * FROM e) u",
+    "SELECT id FROM e WHERE country IN (SELECT country FROM e WHERE id = 3) ORDER BY id",
+)
+
+
+@pytest.fixture
+def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns that are read again are kept in memory, as by default."""
+    monkeypatch.setattr(kept_columns, "would_fit", WOULD_FIT)
+    kept_columns.cache.clear()
+
+
+@pytest.mark.usefixtures("keeping")
+@pytest.mark.parametrize("text", KEPT)
+def test_columns_that_are_read_again_are_kept_in_memory(events: lp.PartitionedTable, text: str) -> None:
+    expected = lp.sql(text, e=events).to_list()
+    again = lp.sql(text, e=events)
+
+    assert again.to_list() == expected
+    assert "columns kept in memory" in again.explain()
+    assert lp.sql(text, e=events).to_list() == expected == lp.sql(text, e=events.scan().to_arrow()).to_list()
+
+
+@pytest.mark.usefixtures("keeping")
+def test_all_rows_of_kept_columns_are_read_and_large_ones_are_not_kept(tmp_path: Path) -> None:
+    count = 50_000
+    numbers = pa.table({"k": pa.array(range(count), pa.int64()), "n": pa.array(range(count), pa.int64())})
+    table = lp.create_table_from(tmp_path / "t", numbers, ["bucket(k, 2)"])
+    for _ in range(3):
+        found = lp.sql("SELECT count(*) AS c, sum(n) AS n FROM t", t=table)
+        assert found.to_list() == [{"c": count, "n": count * (count - 1) // 2}]
+    assert "columns kept in memory" in found.explain()
+
+    leaves, usual = table.scan().plan().leaves, lp.config.cache_bytes
+    try:
+        for room, fits in ((4 * 8 * count, True), (4 * 8 * count - 4, False)):
+            lp.config.cache_bytes = room
+            assert WOULD_FIT(leaves, table.schema, ["n"]) == fits
+    finally:
+        lp.config.cache_bytes = usual
+
+
+@pytest.mark.usefixtures("keeping")
+def test_kept_columns_are_those_of_the_newest_snapshot(tmp_path: Path) -> None:
+    table = lp.create_table(tmp_path / "t", pa.schema([("k", pa.int64()), ("n", pa.int64())]), ["k"])
+    for count in range(1, 4):
+        table.append([{"k": count % 2, "n": count}])
+        for _ in range(3):
+            assert lp.sql("SELECT sum(n) AS n FROM t", t=table).to_list() == [{"n": sum(range(count + 1))}]
+    query = lp.sql("SELECT max(n) AS n FROM t WHERE k = 1", t=table)
+    assert [query.to_list(), "read natively" in query.explain()] == [[{"n": 3}], True], "what is read once is not kept"
+    assert [query.to_list(), "kept in memory" in query.explain()] == [[{"n": 3}], True]
+    table.rename_column("n", "m")
+    table.add_column(pa.field("n", pa.int64()))
+    for _ in range(3):
+        assert lp.sql("SELECT sum(n) AS n, sum(m) AS m FROM t", t=table).to_list() == [{"n": None, "m": 6}]
+
+
+@pytest.mark.usefixtures("keeping")
+def test_a_column_that_was_thought_not_to_be_needed_is_read_after_all(
+    events: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_columns, "read_before", lambda *given: True)
+    plain = query_sources.TableSource.in_memory
+    monkeypatch.setattr(
+        query_sources.TableSource, "in_memory", lambda self, where, columns, **how: plain(self, where, ["id"], **how)
+    )
+
+    found = lp.sql("SELECT id, country FROM e WHERE id < 3 ORDER BY id", e=events).to_list()
+
+    assert found == events.scan("id < 3", ["id", "country"], order_by="id").to_list()
+
+
+@pytest.mark.usefixtures("keeping")
+def test_what_does_not_fit_is_not_kept(events: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_columns.cache, "_capacity", 64)
+
+    for _ in range(3):
+        assert lp.sql("SELECT count(id) AS n FROM e", e=events).to_list() == [{"n": events.count_rows()}]
+    assert "read natively" in lp.sql("SELECT count(id) AS n FROM e", e=events).explain()
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["natively", "in memory"])
+def test_joins_build_on_the_smaller_table_whichever_is_named_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: bool
+) -> None:
+    monkeypatch.setattr(kept_columns, "would_fit", lambda *given: kept)
+    sizes = {"small": 50, "large": 400_000}
+    tables = {
+        name: lp.create_table_from(tmp_path / name, pa.table({name[0]: range(rows), "p": [0] * rows}), ["p"])
+        for name, rows in sizes.items()
+    }
+    for text in ("small JOIN large ON s = l", "large JOIN small ON s = l"):
+        query = lp.sql(f"SELECT count(*) AS n FROM {text}", **tables)
+        assert [query.to_list(), query.to_list()] == [[{"n": 50}]] * 2
+        join = next(line for line in query.explain().splitlines() if "HashJoinExec" in line)
+        assert "on=[(s@" in join, "the left side is built"

@@ -117,7 +117,7 @@ def test_a_filter_on_the_key_prunes_both_sides(orders: lp.PartitionedTable, name
     (only,) = join.plan().groups
     assert (len(only.left), len(only.right)) == (1, 1)
     assert _rows(join) == []
-    assert "asked of the joined rows" in join.explain()
+    assert "filter on the joined rows" in join.explain()
 
 
 def test_columns_of_the_filter_need_not_be_shown(orders: lp.PartitionedTable, names: lp.PartitionedTable) -> None:

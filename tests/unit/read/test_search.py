@@ -323,6 +323,7 @@ def test_what_is_wrong_is_said(table: lp.PartitionedTable) -> None:
         ({"query": object()}, "give a vector"),
         ({"query": "ant"}, "3 columns of text: it has tenant, title, content"),
         ({"query": "ant", "column": "size"}, "does not hold text"),
+        ({"query": " ", "column": "title"}, "the text to search for is empty"),
         ({"query": [1] * 4, "column": "title"}, "does not hold vectors"),
         ({"query": [1] * 4, "k": 0}, "k is 0"),
         ({"query": [1] * 4, "k": True}, "k is True"),
@@ -409,3 +410,81 @@ def test_texts_that_are_added_are_indexed_alone_and_scored_as_in_one_table(tmp_p
     check(2)
     table.maintenance.compact(progress=False)
     check(1)
+
+
+def test_wrong_text_queries_are_refused_by_name(table: lp.PartitionedTable) -> None:
+    with pytest.raises(InvalidInputError, match="nowhere"):
+        table.search(MatchQuery("red", "nowhere"))
+    with pytest.raises(InvalidInputError, match="at least one should/must"):
+        table.search(BooleanQuery([(Occur.MUST_NOT, MatchQuery("red", "title"))]))
+    with pytest.raises(InvalidInputError, match="give finite numbers"):
+        table.search([1e300] * DIMENSION, "v")
+
+
+def test_a_query_asks_only_the_columns_that_it_names(tmp_path: Path) -> None:
+    schema = pa.schema([("t", pa.string()), ("body", pa.string())])
+    made = lp.create_table(tmp_path / "t", schema, ["t"])
+    for query, columns in (
+        (MatchQuery("red t", "body"), ("body",)),
+        (PhraseQuery("red", "t"), ("t",)),
+        (MultiMatchQuery("red", ["t", "body"]), ("t", "body")),
+        (BoostQuery(MatchQuery("red", "body"), MatchQuery("blue", "t")), ("t", "body")),
+    ):
+        assert made.search(query).text.columns == columns  # type: ignore[union-attr]
+    assert made.search("red", "body").to_list() == []
+
+
+def test_the_recall_of_no_rows_is_whole(tmp_path: Path) -> None:
+    made = lp.create_table(tmp_path / "t", pa.schema([("k", pa.int32()), ("v", pa.list_(pa.float32(), 2))]), ["k"])
+    assert made.search([0.0, 0.0]).recall(3) == 1.0
+
+
+def test_a_text_is_found_in_the_column_that_has_the_name_now(tmp_path: Path) -> None:
+    schema = pa.schema([("k", pa.int64()), ("text", pa.string()), ("note", pa.string())])
+    table = lp.create_table(tmp_path / "t", schema, ["k"])
+    table.append([{"k": number % 2, "text": f"apple {number}", "note": f"pear {number}"} for number in range(6)])
+    assert table.search("apple", "text").count() == 6
+    for name, new in (("text", "other"), ("note", "text"), ("other", "note")):
+        table.rename_column(name, new)
+
+    assert table.search("apple", "text").count() == 0
+    assert table.search("pear", "text").count() == 6
+    table.drop_column("text")
+    table.add_column(pa.field("text", pa.string()))
+    assert table.search("pear", "text").count() == 0
+
+
+def test_searches_that_are_repeated_show_the_same_rows_from_one_block_of_all_leaves(tmp_path: Path) -> None:
+    table = lp.create_table(tmp_path / "t", SCHEMA, ["tenant"])
+    table.append(_rows(range(0, 200)))
+    table.delete("id % 9 = 2")
+    seen = []
+    for at in range(12):
+        if at == 6:
+            table.append(_rows(range(200, 230)))
+            table.delete("id = 35")
+        query = np.array([at % 3, 1.5, -0.25, 0.125])
+        found = table.search(query, "v", 30, columns=["size", "id"]).to_arrow()
+        rows = table.scan().to_arrow().sort_by("id")
+        held = rows.filter(rows.column("v").is_valid())
+        true = distances(held.column("v").to_pylist(), query)
+        near = dict(zip(held.column("id").to_pylist(), true, strict=True))
+        np.testing.assert_allclose(found.column("_distance").to_numpy(), np.sort(true)[:30], rtol=1e-6)
+        np.testing.assert_allclose([near[key] for key in found.column("id").to_pylist()], np.sort(true)[:30], rtol=1e-6)
+        own = dict(zip(rows.column("id").to_pylist(), rows.column("size").to_pylist(), strict=True))
+        assert [own[key] for key in found.column("id").to_pylist()] == found.column("size").to_pylist()
+        seen.append(found.schema.names)
+    assert {tuple(names) for names in seen} == {("size", "id", "_distance")}
+
+
+def test_texts_of_the_same_partitions_are_found_again_after_a_change(tmp_path: Path) -> None:
+    table = lp.create_table(tmp_path / "t", SCHEMA, ["tenant"])
+    table.append(_rows(range(0, 140)))
+    for last in (140, 160, 180):
+        for where in ("tenant = 't1'", "tenant IN ('t2', 't5')", None):
+            for _ in range(2):
+                found = table.search("bee owl", "body", 500, where, ["id", "tenant"]).to_arrow()
+                words = "body LIKE '%bee%' OR body LIKE '%owl%'"
+                expected = table.scan(words if where is None else f"({where}) AND ({words})", ["id"]).to_arrow()
+                assert sorted(found.column("id").to_pylist()) == sorted(expected.column("id").to_pylist())
+        table.append(_rows(range(last, last + 20)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from typing import Any
 
@@ -11,20 +12,19 @@ import pytest
 
 import lancepart as lp
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
-from lancepart.read import union as read_union
+from lancepart.format.fragments import MOST_BYTES
+from lancepart.format.records import FILES
+from lancepart.format.rows import Row
+from lancepart.read import union, union_sources
 from lancepart.storage.cache import cache
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.manifest_rows import Change, RowUpdate, metadata_update
+from lancepart.storage.root import Root
 from tests.conformance.draft import appendix
 from tests.conformance.draft.test_000_reading import branched
 from tests.support import layouts
 from tests.support.catalogs import Place
-
-SCHEMA = pa.schema([("id", pa.int64()), ("country", pa.string()), ("n", pa.int32())])
-
-
-def rows(first: int, count: int = 6) -> pa.Table:
-    ids = range(first, first + count)
-    countries = [["US", "FR", None][number % 3] for number in ids]
-    return pa.table([list(ids), countries, [number * 2 for number in ids]], schema=SCHEMA)
+from tests.support.countries import SCHEMA, rows
 
 
 def table_at(place: Place, **options: Any) -> lp.PartitionedTable:
@@ -240,18 +240,22 @@ def test_leaves_that_did_not_change_are_not_opened_again(local: Place, monkeypat
     table.delete("id = 5")
     first = assert_same(table)
     looked_at: list[str] = []
-    plain = read_union.open_source
+    plain = union_sources.open_source
 
     def noted(task: Any, opener: Any) -> Any:
         looked_at.append(task.leaf.values[0])
         return plain(task, opener)
 
-    monkeypatch.setattr(read_union, "open_source", noted)
+    monkeypatch.setattr(union_sources, "open_source", noted)
     assert_same(table)
     assert looked_at == []
     table.append([{"id": 20, "country": "JP", "n": 1}, {"id": 21, "country": "FR", "n": 1}])
     assert_same(table)
-    assert sorted(looked_at) == ["FR", "JP"]
+    assert looked_at == [], "the manifest records the fragments of what changed"
+    table.add_column(pa.field("more", pa.string()))
+    table.append([{"id": 22, "country": "JP", "n": 1, "more": "x"}, {"id": 23, "country": "IT", "n": 1, "more": "y"}])
+    assert_same(table)
+    assert len(looked_at) == 2, "one leaf with the older columns, one with those of now"
 
     assert_same(table, "country = 'US'")
     assert_same(table, "country = 'US' AND n > 6")
@@ -261,7 +265,7 @@ def test_leaves_that_did_not_change_are_not_opened_again(local: Place, monkeypat
     lp.config.cache_bytes = lp.config.cache_bytes
     looked_at.clear()
     assert_same(table)
-    assert len(looked_at) == 4
+    assert len(looked_at) == 2
 
 
 def test_what_is_kept_of_unions_is_counted_and_bounded(local: Place) -> None:
@@ -278,3 +282,91 @@ def test_what_is_kept_of_unions_is_counted_and_bounded(local: Place) -> None:
         assert cache.held_bytes <= 1 << 19
     finally:
         lp.config.cache_bytes = 1 << 30
+
+
+def manifest_of(table: lp.PartitionedTable) -> Manifest:
+    return Manifest(Root.parse(table.root))
+
+
+def version_row(table: lp.PartitionedTable, leaf: Any) -> Row:
+    row = manifest_of(table).snapshot().row(f"{leaf.object_id}${leaf.number}")
+    assert row is not None
+    return row
+
+
+def test_leaves_are_not_opened_in_another_process_either(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = table_at(local)
+    table.delete("id = 5")
+    table.maintenance.compact()
+    looked_at: list[str] = []
+    plain = union_sources.open_source
+    monkeypatch.setattr(
+        union_sources,
+        "open_source",
+        lambda task, opener: [looked_at.append(task.leaf.object_id), plain(task, opener)][1],
+    )
+    for _ in range(2):
+        lp.config.cache_bytes = lp.config.cache_bytes
+        assert_same(lp.open_table(local.root))
+    assert len(looked_at) == 2, "one leaf each time"
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {},
+        "text",
+        {"version": 1, "shape": "0" * 32, "kinds": [], "fragments": []},
+        {"version": 1, "shape": "x", "kinds": [[2, 0, "0:2", "0:2"]], "fragments": [[0, 1, [["../../a.lance", 1, 0]]]]},
+        {"version": 1, "shape": "0" * 32, "kinds": [[2, 0, "0:9999999999", "0"]], "fragments": []},
+    ],
+)
+def test_a_record_that_is_not_understood_is_not_used(local: Place, damaged: Any) -> None:
+    table = table_at(local)
+    for leaf in table.scan().plan().leaves:
+        row = version_row(table, leaf)
+        assert row.metadata is not None
+        assert FILES in row.metadata
+        change = metadata_update(row.object_id, {**row.metadata, FILES: damaged})
+        manifest_of(table).transact(lambda snapshot, retry, change=change: (Change(updates=(change,)), None))
+    lp.config.cache_bytes = lp.config.cache_bytes
+
+    assert_same(lp.open_table(local.root))
+
+
+def test_a_record_counts_for_its_own_version_alone(local: Place) -> None:
+    """A client that moves a leaf's version without a record of it is followed."""
+    table = table_at(local)
+    (leaf,) = table.scan("country = 'US'").plan().leaves
+    (past,) = lp.open_table(local.root, version=table.version - 1).scan("country = 'US'").plan().leaves
+    assert past.read_version != leaf.read_version
+    row = version_row(table, leaf)
+    change = RowUpdate(object_id=row.object_id, values={"read_version": past.read_version})
+    pointer = RowUpdate(object_id=leaf.object_id, values={"read_version": past.read_version})
+    manifest_of(table).transact(lambda snapshot, retry: (Change(updates=(change, pointer)), None))
+    lp.config.cache_bytes = lp.config.cache_bytes
+
+    again = lp.open_table(local.root)
+    assert assert_same(again).count_rows() == 12 - 2
+
+
+def test_leaves_with_many_fragments_are_opened(local: Place) -> None:
+    table = table_at(local)
+    for number in range(40):
+        table.append([{"id": 100 + number, "country": "US", "n": number}])
+    (leaf,) = table.scan("country = 'US'").plan().leaves
+    (few,) = table.scan("country = 'FR'").plan().leaves
+
+    assert FILES not in (version_row(table, leaf).metadata or {})
+    assert len(json.dumps((version_row(table, few).metadata or {})[FILES])) <= MOST_BYTES
+    assert_same(table)
+
+
+def test_a_fragment_that_indices_know_with_different_deletions_is_covered_by_none() -> None:
+    whole, fewer = "leaf a.lance", "leaf a.lance without 3-7"
+    known = {whole: 5, fewer: 5, "leaf b.lance": 6}
+
+    numbers = union.Numbers(known)
+    assert [numbers.of((whole, fewer)), numbers.of(("leaf b.lance",) * 2)] == [5, 6]
+    assert union.Numbers(known).of((whole, whole)) == 7
+    assert union.Numbers({whole: 5}).of((whole, fewer)) == 5

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
 import lancepart as lp
+from lancepart.commit import distributed_write
 from lancepart.errors import InvalidInputError, LanceNamespaceError, TableNotFoundError
 from lancepart.maintain import discard
 from lancepart.spark import writing
@@ -39,11 +42,51 @@ def test_a_failed_write_leaves_nothing_of_a_table_that_it_made(place: Place) -> 
     assert writing.plan(options(place), SCHEMA, APPEND).write([ROWS])
 
 
-def test_no_file_is_left(local: Place) -> None:
-    planned = writing.plan(options(local), SCHEMA, APPEND)
+@pytest.mark.parametrize("partition_by", ["k", ""])
+def test_no_file_is_left(local: Place, partition_by: str) -> None:
+    planned = writing.plan(options(local, partition_by=partition_by), SCHEMA, APPEND)
     planned.write([ROWS])
     planned.abort()
     assert not Path(local.root).exists()
+
+
+@pytest.mark.parametrize("partition_by", ["k", ""])
+@pytest.mark.parametrize("fails", [False, True])
+def test_no_file_is_left_of_a_task_that_writes_after_its_table_was_taken_back(
+    local: Place, monkeypatch: pytest.MonkeyPatch, partition_by: str, fails: bool
+) -> None:
+    planned = writing.plan(options(local, partition_by=partition_by), SCHEMA, APPEND)
+    stage = distributed_write._staged
+
+    def late(*given: Any) -> Any:
+        planned.abort()
+        staged = stage(*given)
+        assert list(Path(local.root).rglob("*.lance"))
+        if fails:
+            raise OSError("the task was cancelled")
+        return staged
+
+    monkeypatch.setattr(distributed_write, "_staged", late)
+    with pytest.raises(OSError, match="cancelled") if fails else contextlib.nullcontext():
+        planned.write([ROWS])
+    assert not Path(local.root).exists()
+
+
+def test_a_task_that_ends_late_leaves_a_newer_table_in_the_same_place(local: Place) -> None:
+    first = writing.plan(options(local), SCHEMA, APPEND)
+    newer: list[Any] = []
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        first.abort()
+        newer.append(writing.plan(options(local), SCHEMA, APPEND))
+        newer.append(newer[0].write([ROWS]))
+        yield ROWS
+
+    with contextlib.suppress(LanceNamespaceError):
+        first.write(rows())
+    assert newer[0].commit([newer[1]])
+    assert opened(local).scan().count() == 3
+    assert len([each for each in Path(local.root).iterdir() if each.name.endswith("$dataset")]) == 2
 
 
 def test_files_of_others_in_the_directory_stay(local: Place) -> None:

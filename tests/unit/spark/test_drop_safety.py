@@ -24,7 +24,7 @@ from lancepart.errors import (
 )
 from lancepart.format.names import IDENTITY, OWN_ROOT
 from lancepart.queries.warehouse import Warehouse
-from lancepart.storage.manifest_rows import Change, Update, dump_metadata
+from lancepart.storage.manifest_rows import Change, RowUpdate, dump_metadata
 from tests.unit.queries.test_warehouse import make
 from tests.unit.spark.test_garbage import aged, swept
 
@@ -79,7 +79,7 @@ def retold(warehouse: Warehouse, **told: str) -> None:
     assert row is not None
     values = {"metadata": dump_metadata({**(row.metadata or {}), **told})}
     warehouse.catalog.manifest.transact(
-        lambda snapshot, retry: (Change(updates=(Update(object_id="ns$t", values=values),)), None)
+        lambda snapshot, retry: (Change(updates=(RowUpdate(object_id="ns$t", values=values),)), None)
     )
 
 

@@ -21,28 +21,21 @@ from lancepart.errors import InvalidInputError, LanceNamespaceError
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.read.leaf import LeafTask
+from lancepart.read.pieces import Piece
 from lancepart.spark import handover
-from lancepart.spark.handover import COLUMNS, PLAN, SECRETS, join_options, read_plan, scan_options
+from lancepart.spark.handover import COLUMNS, PLAN, SECRETS, plan_options, read_plan
+from lancepart.spark.running import rows as read_task
 from lancepart.spark.source import refuse_own, show
-from lancepart.spark.tasks import handed
+from lancepart.spark.spark_plan import SparkScan, SparkTask
+from lancepart.spark.tasks import group_of, handed, join_plan, scan_plan
 from lancepart.spark.types import read_schema, read_type, spark_schema
 from pyspark_lancepart import DefaultSource
+from tests.support.attacks import SECRET, Touch
 
 pytest.importorskip("pyspark")
 from pyspark.sql import types
 
 SCHEMA = pa.schema([("id", pa.int64()), ("country", pa.string()), ("day", pa.date32())])
-SECRET = "hush-hush"
-
-
-class Touch:
-    """What would write a file if it were unpickled."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = str(path)
-
-    def __reduce__(self) -> Any:
-        return open, (self.path, "w")
 
 
 @pytest.fixture
@@ -53,7 +46,7 @@ def table(tmp_path: Path) -> lp.PartitionedTable:
 
 
 METADATA = "schema specs transactions salt last_field_id change layout past foreign"
-LEAF = "object_id spec_id location key values read_version number stats constants branch"
+LEAF = "object_id spec_id location key values read_version number stats constants branch numbering"
 TASK = "root metadata leaf columns predicate limit fragments ahead batch_rows"
 
 
@@ -63,8 +56,13 @@ def names(kind: Any) -> str:
 
 def rows(options: Mapping[str, str]) -> list[dict[str, Any]]:
     """What the tasks of a plan read."""
-    _, (_, tasks) = handed(options, None)
-    return [row for task in tasks for batch in pickle.loads(task).batches() for row in batch.to_pylist()]
+    _, (work, tasks) = handed(options, None)
+    plan = pickle.loads(work)
+    return [row for task in tasks for batch in read_task(plan, pickle.loads(task)) for row in batch.to_pylist()]
+
+
+def whole(leaf: Leaf) -> SparkTask:
+    return SparkTask(pieces=(Piece(leaf=leaf, bytes=0),))
 
 
 def with_columns(options: Mapping[str, str], schema: pa.Schema) -> dict[str, str]:
@@ -72,7 +70,7 @@ def with_columns(options: Mapping[str, str], schema: pa.Schema) -> dict[str, str
 
 
 def planned(scan: Any) -> dict[str, str]:
-    return with_columns(scan_options(scan, [[task] for task in scan.tasks()]), scan.schema)
+    return with_columns(plan_options(scan_plan(scan), [whole(task.leaf) for task in scan.tasks()]), scan.schema)
 
 
 def told(options: Mapping[str, str]) -> dict[str, Any]:
@@ -97,10 +95,10 @@ def test_a_scan_reads_the_same_rows(table: lp.PartitionedTable, where: str | Non
 def test_some_fragments_of_a_leaf_are_read(table: lp.PartitionedTable) -> None:
     table.append([{"id": 100, "country": "US", "day": date(2024, 1, 1)}])
     scan = table.scan("country = 'US' AND id <> 6")
-    whole = scan.tasks()
-    cut = [[replace(task, fragments=(1,))] for task in whole if task.leaf.stats.fragments > 1]  # type: ignore[union-attr]
+    leaves = [task.leaf for task in scan.tasks() if task.leaf.stats.fragments > 1]  # type: ignore[union-attr]
+    cut = [SparkTask(pieces=(Piece(leaf=leaf, bytes=0, fragments=(1,)),)) for leaf in leaves]
 
-    assert [row["id"] for row in rows(with_columns(scan_options(scan, cut), scan.schema))] == [100]
+    assert [row["id"] for row in rows(with_columns(plan_options(scan_plan(scan), cut), scan.schema))] == [100]
 
 
 @pytest.mark.parametrize("how", ["inner", "left", "full", "anti"])
@@ -109,7 +107,8 @@ def test_a_join_gives_the_same_rows(table: lp.PartitionedTable, tmp_path: Path, 
     other.append([{"country": "US", "id": 1}, {"country": "JP", "id": 2}])
     join = table.join(other, on=["country"], how=how, where="id IS NULL OR id < 9", suffix="_other")
 
-    options = with_columns(join_options(join, [[task] for task in join.tasks()]), join.schema)
+    groups = [SparkTask(groups=(group_of(task),)) for task in join.tasks()]
+    options = with_columns(plan_options(join_plan(join), groups), join.schema)
 
     assert in_order(rows(options)) == in_order(join.to_arrow().to_pylist())
 
@@ -146,16 +145,16 @@ def test_columns_that_paths_hold_travel_exactly(tmp_path: Path) -> None:
 
 def test_a_plan_of_many_leaves_is_small(table: lp.PartitionedTable) -> None:
     scan = table.scan()
-    task = scan.tasks()[0]
+    leaf = scan.tasks()[0].leaf
     leaves = [
-        replace(task.leaf, object_id=f"v1${n:016x}$dataset", location=f"{n:08x}_v1${n:016x}$dataset")
-        for n in range(10_000)
+        replace(leaf, object_id=f"v1${n:016x}$dataset", location=f"{n:08x}_v1${n:016x}$dataset") for n in range(10_000)
     ]
-    options = scan_options(scan, [[replace(task, leaf=leaf) for leaf in leaves]])
+    task = SparkTask(pieces=tuple(Piece(leaf=each, bytes=0) for each in leaves))
+    options = plan_options(scan_plan(scan), [task])
 
-    scans, _, _ = read_plan(options)
+    _, (found,) = read_plan(options)
 
-    assert [each.leaf.location for each in scans[0]] == [leaf.location for leaf in leaves]
+    assert [each.leaf.location for each in found.pieces] == [leaf.location for leaf in leaves]
     assert len(options[PLAN]) < 200_000
 
 
@@ -164,25 +163,29 @@ def test_whatever_a_leaf_is_read_by_travels(table: lp.PartitionedTable) -> None:
     scan = lp.open_table(table.root).scan("id > 1")
     tasks = scan.tasks()
 
-    scans, _, _ = read_plan(planned(scan))
+    plan, found_tasks = read_plan(planned(scan))
+    assert isinstance(plan, SparkScan)
 
     assert [names(kind) for kind in (TableMetadata, Leaf, LeafTask)] == [METADATA, LEAF, TASK], "let it travel, too"
-    for (found,), made in zip(scans, tasks, strict=True):
+    for task, made in zip(found_tasks, tasks, strict=True):
+        found = plan.side.task(task.pieces[0], plan.limit)
         assert replace(found, leaf=made.leaf, metadata=made.metadata) == made
         assert replace(found.metadata, specs=made.metadata.specs) == made.metadata
         leaf = made.leaf
-        assert replace(found.leaf, key=leaf.key, values=leaf.values, number=leaf.number) == leaf
+        unread = {name: getattr(leaf, name) for name in ("key", "values", "number", "numbering")}
+        assert replace(found.leaf, **unread) == leaf
 
 
 def test_storage_options_travel_beside_the_plan(table: lp.PartitionedTable) -> None:
     secretive = lp.open_table(table.root, storage_options={"aws_secret_access_key": SECRET})
     options = planned(secretive.scan())
 
-    scans, _, _ = read_plan(options)
+    plan, _ = read_plan(options)
+    assert isinstance(plan, SparkScan)
 
     assert [key for key, value in options.items() if SECRET in value] == [SECRETS]
     assert SECRET not in json.dumps(told(options))
-    assert scans[0][0].root.storage_options == {"aws_secret_access_key": SECRET}
+    assert plan.side.root.storage_options == {"aws_secret_access_key": SECRET}
     assert SECRETS not in planned(table.scan())
 
 
@@ -235,10 +238,11 @@ def spoil(path: str, value: Any) -> Any:
 @pytest.mark.parametrize(
     "change",
     [
-        spoil("version", 2),
+        spoil("version", 1),
+        spoil("version", 3),
         spoil("version", True),
         spoil("more", 1),
-        spoil("scan", None),
+        spoil("join", {}),
         spoil("sides.0.locations.0", "../../elsewhere"),
         spoil("sides.0.locations.0", "/etc"),
         spoil("sides.0.locations.0", 7),
@@ -248,17 +252,52 @@ def spoil(path: str, value: Any) -> Any:
         spoil("sides.0.uri", ""),
         spoil("sides.0.versions.0", "1"),
         spoil("sides", []),
-        spoil("scan.where", "id = ; DROP"),
-        spoil("scan.where", ["x"]),
-        spoil("scan.columns", ["nothing"]),
-        spoil("scan.tasks.0.0", []),
-        spoil("scan.tasks.0.0", [10**6]),
-        spoil("scan.tasks.0.0", [0, "a"]),
-        spoil("scan.limit", -1),
+        spoil("sides.0.where", "id = ; DROP"),
+        spoil("sides.0.where", ["x"]),
+        spoil("sides.0.where", {}),
+        spoil("sides.0.where.kind", "subquery"),
+        spoil("sides.0.where.column", "nothing"),
+        spoil("sides.0.where.literal.values", ["1"]),
+        spoil("sides.0.columns", ["nothing"]),
+        spoil("sides.0.columns", []),
+        spoil("tasks.0", []),
+        spoil("tasks.0.pieces.0", []),
+        spoil("tasks.0.pieces.0", [10**6]),
+        spoil("tasks.0.pieces.0", [0, "a"]),
+        spoil("tasks.0.groups", [[[[0]], [[0]]]]),
+        spoil("limit", -1),
     ],
 )
 def test_a_plan_that_is_not_one_of_ours_is_refused(table: lp.PartitionedTable, change: Any) -> None:
     options = planned(table.scan("id > 1"))
+    plan = told(options)
+    change(plan)
+
+    with pytest.raises(LanceNamespaceError):
+        read_plan({**options, PLAN: packed(plan)})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        spoil("join", None),
+        spoil("join.on", [["country"]]),
+        spoil("join.on", [["nothing", "country"]]),
+        spoil("join.how", "cross"),
+        spoil("join.where", {"kind": "is_null", "column": "nothing"}),
+        spoil("join.left.0", "nothing"),
+        spoil("join.left.0", None),
+        spoil("join.shown", ["nothing"]),
+        spoil("sides.1.columns", ["id"]),
+        spoil("tasks.0.groups.0", [[[0]]]),
+        spoil("tasks.0.pieces", [[0]]),
+    ],
+)
+def test_a_join_that_is_not_one_of_ours_is_refused(table: lp.PartitionedTable, tmp_path: Path, change: Any) -> None:
+    other = lp.create_table(tmp_path / "o", pa.schema([("country", pa.string()), ("id", pa.int32())]), ["country"])
+    other.append([{"country": "US", "id": 1}])
+    join = table.join(other, on=["country"], suffix="_other")
+    options = plan_options(join_plan(join), [SparkTask(groups=(group_of(task),)) for task in join.tasks()])
     plan = told(options)
     change(plan)
 

@@ -72,7 +72,7 @@ def test_what_is_ours_or_sparks_passes_without_a_word(recwarn: pytest.WarningsRe
 
 
 def test_options_of_files_and_of_nobody_are_warned_of() -> None:
-    for key in ("inferSchema", "timestampFormat", "mergeSchema", "frobnicate"):
+    for key in ("inferSchema", "timestampFormat", "header", "frobnicate"):
         known._warn.cache_clear()
         with pytest.warns(UserWarning, match=f"'{key}'.*no effect"):
             known.check([key])

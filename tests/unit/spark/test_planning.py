@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,11 @@ import pytest
 
 import lancepart as lp
 from lancepart.spark import planning
-from lancepart.spark.operations import ScanRequest
 from lancepart.spark.planning import Planned, plan
-from lancepart.spark.running import rows
+from lancepart.spark.running import gathered, rows
+from lancepart.spark.spark_plan import SparkTask
+from lancepart.spark.table_messages import ScanRequest
+from lancepart.storage import leaf_handle
 
 SCHEMA = pa.schema([("id", pa.int64()), ("country", pa.string()), ("value", pa.float64())])
 
@@ -30,7 +33,7 @@ def planned(table: lp.PartitionedTable, **asked: Any) -> Planned:
 
 def ids(found: Planned, tasks: Any = None) -> list[int]:
     """The ids that all tasks read, after a journey."""
-    work = pickle.loads(pickle.dumps(found.work))
+    work = pickle.loads(pickle.dumps(found.scan))
     given = pickle.loads(pickle.dumps(found.tasks if tasks is None else tasks))
     return sorted(number for task in given for batch in rows(work, task) for number in batch.column("id").to_pylist())
 
@@ -53,7 +56,7 @@ def test_a_large_leaf_is_split_by_its_fragments(tmp_path: Path, monkeypatch: pyt
     found = planned(table, parallelism=3)
 
     assert len(found.tasks) == 3
-    assert all(piece.fragments for task in found.tasks for piece in task)
+    assert all(piece.fragments for task in found.tasks for piece in task.pieces)
     assert ids(found) == list(range(60))
 
 
@@ -64,7 +67,25 @@ def test_some_fragments_of_a_leaf_that_lacks_the_columns(tmp_path: Path, monkeyp
 
     found = planned(table, parallelism=2, columns=("more",))
 
-    assert sum(batch.num_rows for task in found.tasks for batch in rows(found.work, task)) == 40
+    assert sum(batch.num_rows for task in found.tasks for batch in rows(found.scan, task)) == 40
+
+
+@pytest.mark.parametrize("most", [1_000, 1])
+def test_a_long_filter_found_at_run_time_only_chooses_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(planning, "_MOST_PUSHED_KEYS", most)
+    table = filled(tmp_path / "t", leaves=4, appends=1)
+    keys = [{"type": "string", "value": each} for each in ("c1", "c3")]
+    found_by_join = {"name": "IN", "children": [{"column": ["country"]}, *keys]}
+    given = {"name": ">", "children": [{"column": ["id"]}, {"type": "bigint", "value": "7"}]}
+
+    found = planned(table, columns=("id", "country"), pushed=(given,), runtime=(found_by_join,))
+
+    assert found.pruning.read == 2
+    assert ids(found) == [n for n in range(8, 40) if n % 4 in (1, 3)]
+    assert found.scan.side.predicate is not None
+    assert found.scan.side.predicate.columns() == ({"id"} if most == 1 else {"id", "country"})
 
 
 def test_counts_of_some_fragments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,20 +96,20 @@ def test_counts_of_some_fragments(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     found = planned(table, parallelism=2, handled=(tree,), aggregates=({"name": "count"},))
 
     assert len(found.tasks) == 2
-    assert sum(batch.column(0)[0].as_py() for task in found.tasks for batch in rows(found.work, task)) == 35
+    assert sum(batch.column(0)[0].as_py() for task in found.tasks for batch in rows(found.scan, task)) == 35
 
 
 def test_counting_everything_reads_nothing(tmp_path: Path) -> None:
     found = planned(filled(tmp_path / "t"), aggregates=({"name": "count"},))
 
-    assert found.tasks == ((),)
-    assert [batch.to_pylist() for batch in rows(found.work, ())] == [[{"count_0": 120}]]
+    assert found.tasks == (SparkTask(),)
+    assert [batch.to_pylist() for batch in rows(found.scan, SparkTask())] == [[{"count_0": 120}]]
 
 
 def test_a_limit_takes_only_as_many_leaves_as_hold_it(tmp_path: Path) -> None:
     found = planned(filled(tmp_path / "t"), limit=31)
 
-    assert sum(len(task) for task in found.tasks) == 2
+    assert sum(len(task.pieces) for task in found.tasks) == 2
     assert len(ids(found)) == 31
 
 
@@ -125,3 +146,47 @@ def test_keys_once_told_stay_the_same(tmp_path: Path) -> None:
 
     assert again.parts == first.parts
     assert again.keys == (("c1",),)
+
+
+@pytest.mark.parametrize("where", [None, 7])
+def test_many_small_leaves_are_read_without_opening_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: int | None
+) -> None:
+    table = filled(tmp_path / "t", leaves=40, appends=1)
+    tree = {"name": ">", "children": [{"column": ["id"]}, {"type": "bigint", "value": str(where)}]}
+    found = planned(table, handled=() if where is None else (tree,))
+    counted = planned(table, handled=() if where is None else (tree,), aggregates=({"name": "count"},))
+    opened = []
+    open_leaf = leaf_handle.open_leaf
+
+    def counted_open(root: Any, location: str, version: int | None, **more: Any) -> Any:
+        opened.append(location)
+        return open_leaf(root, location, version, **more)
+
+    monkeypatch.setattr(leaf_handle, "open_leaf", counted_open)
+
+    assert ids(found) == [n for n in range(400) if where is None or n > where]
+    assert len(opened) <= 1
+    monkeypatch.undo()
+    if where is not None:
+        total = sum(batch.column(0)[0].as_py() for task in counted.tasks for batch in rows(counted.scan, task))
+        assert total == 392
+
+
+def test_leaves_are_opened_where_the_snapshot_is_not_the_plans(tmp_path: Path) -> None:
+    table = filled(tmp_path / "t", leaves=20, appends=1)
+    found = planned(table)
+    elsewhere = replace(found.scan, side=replace(found.scan.side, version=10_000))
+
+    assert [n for task in found.tasks for batch in rows(elsewhere, task) for n in batch.column("id").to_pylist()] == (
+        [n for task in found.tasks for batch in rows(found.scan, task) for n in batch.column("id").to_pylist()]
+    )
+
+
+def test_small_batches_are_put_together_in_order() -> None:
+    batches = [pa.RecordBatch.from_pydict({"n": [n] * size}) for n, size in enumerate([3, 2, 5_000, 1, 1])]
+
+    together = list(gathered(iter(batches)))
+
+    assert [batch.num_rows for batch in together] == [5_005, 2]
+    assert pa.Table.from_batches(together).equals(pa.Table.from_batches(batches).combine_chunks())

@@ -13,8 +13,9 @@ import pytest
 
 from lancepart.errors import InvalidInputError
 from lancepart.spark import protocol
-from lancepart.spark.operations import OPERATIONS, ScanRequest
+from lancepart.spark.operations import OPERATIONS
 from lancepart.spark.protocol import Reply, Request, dump, from_json, parse
+from lancepart.spark.table_messages import ScanRequest
 
 HOME = Path(__file__).parents[3]
 GOLDEN = sorted((HOME / "tests" / "golden" / "protocol").glob("*.json"))

@@ -17,7 +17,7 @@ from lancepart.commit import distributed_write
 from lancepart.errors import InvalidInputError
 from lancepart.maintain.fingerprint import Fingerprint
 from lancepart.maintain.sweep import Found, Garbage, Removed
-from lancepart.maintain.upgrade_copy import Copy, Piece
+from lancepart.maintain.upgrade_copy import CopiedRows, Copy
 from lancepart.spark.results import dumps, loads
 from tests.support.catalogs import Place
 from tests.transactions.tables import content, data, make, opened
@@ -53,7 +53,9 @@ def test_places_of_rows_come_back() -> None:
         Found(top="t", garbage=(Garbage(path="t/data/a", key="data/a", size=3),), unknown=("t/x",), broken="why"),
         Removed(files=2, bytes=3),
         Copy(
-            object_id="o", version=3, pieces=(Piece(key=("k",), values=(), fragments=(), expected=Fingerprint(1, 2)),)
+            object_id="o",
+            version=3,
+            pieces=(CopiedRows(key=("k",), values=(), fragments=(), expected=Fingerprint(1, 2)),),
         ),
     ],
 )
@@ -116,7 +118,7 @@ def test_what_is_no_report_is_refused(report: bytes) -> None:
 def test_a_pickle_is_not_run(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError):
         loads(pickle.dumps(Hostile(tmp_path / "run")))
-    with pytest.raises(TypeError, match="can't report Hostile"):
+    with pytest.raises(TypeError, match="can't hold Hostile"):
         dumps(Hostile(tmp_path / "run"))
     with pytest.raises(InvalidInputError):
         loads(json.dumps(["object", "Hostile", {"path": "x"}]).encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import struct
@@ -27,6 +28,12 @@ from lancepart.storage.manifest import Manifest
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.int64())])
 
 
+def framed(message: Envelope) -> bytes:
+    """A message as it goes over a pipe."""
+    body = json.dumps(protocol.dump(message)).encode()
+    return struct.pack(">I", len(body)) + body
+
+
 class Process:
     """A service in a process of its own."""
 
@@ -39,9 +46,8 @@ class Process:
         assert hello.protocol == protocol.VERSION
 
     def send(self, message: Envelope) -> None:
-        body = json.dumps(protocol.dump(message)).encode()
         assert self.process.stdin is not None
-        self.process.stdin.write(struct.pack(">I", len(body)) + body)
+        self.process.stdin.write(framed(message))
         self.process.stdin.flush()
 
     def receive(self) -> Envelope:
@@ -119,10 +125,23 @@ class Pipe:
 
     def __init__(self) -> None:
         self.sent: list[Envelope] = []
+        self._changed = threading.Condition()
 
     def write(self, data: bytes) -> int:
-        self.sent.append(protocol.parse(json.loads(data[4:])))
+        with self._changed:
+            self.sent.append(protocol.parse(json.loads(data[4:])))
+            self._changed.notify_all()
         return len(data)
+
+    def wait_for(self, kind: type[Envelope], count: int) -> list[Envelope]:
+        """The messages of a kind, when there are so many."""
+
+        def found() -> list[Envelope]:
+            return [each for each in self.sent if isinstance(each, kind)]
+
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(found()) >= count, 60)
+            return found()
 
     def flush(self) -> None:
         pass
@@ -149,6 +168,40 @@ def test_a_running_call_is_cancelled_between_its_steps(monkeypatch: pytest.Monke
     (failure,) = [each for each in pipe.sent if isinstance(each, Failure)]
     assert failure.error == "CancelledError"
     assert "cancelled after 2 of 4" in failure.message
+
+
+def test_queries_are_planned_beside_any_number_of_long_statements(
+    table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements, end = 40, threading.Event()
+    began = threading.Barrier(statements + 1)
+    sent, target = os.pipe(), Pipe()
+
+    def work(request: Request) -> protocol.Message:
+        if request.op != "call":
+            return answer(request)
+        began.wait(60)
+        end.wait(60)
+        raise CancelledError("ended")
+
+    monkeypatch.setattr("lancepart.spark.answers.answer", work)
+    with os.fdopen(sent[0], "rb") as source, os.fdopen(sent[1], "wb") as jar:
+        thread = threading.Thread(target=Service(source, target).serve)  # type: ignore[arg-type]
+        thread.start()
+        for number in range(1, statements + 1):
+            jar.write(framed(Request(id=number, op="call")))
+        jar.flush()
+        began.wait(60)
+        jar.write(framed(Request(id=99, op="table", options={"path": table.root})))
+        jar.flush()
+        (planned,) = target.wait_for(Reply, 1)
+        end.set()
+        target.wait_for(Failure, statements)
+        jar.close()
+        thread.join(60)
+
+    assert isinstance(planned, Reply)
+    assert planned.id == 99
 
 
 class PanicError(BaseException):
@@ -240,7 +293,10 @@ def test_a_query_opens_its_table_once(table: lp.PartitionedTable, monkeypatch: p
     for _ in range(3):
         answer(Request(id=1, op="scan", options=options, body={"version": found, "columns": ["id"]}))
 
+    assert looked_up == 1
     assert len(opened) == looked_up
+    answer(Request(id=1, op="table", options=options))
+    assert len(opened) == looked_up + 1
 
 
 @pytest.mark.usefixtures("kept")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lancepart.errors import InvalidInputError
-from lancepart.storage.cache import ByteCache, Config
+from lancepart.model.config import Config
+from lancepart.storage.cache import ByteCache, HashedKey
 
 
 def test_a_value_is_made_once_and_the_least_recently_used_is_dropped_first() -> None:
@@ -40,3 +41,12 @@ def test_a_value_that_could_not_be_made_is_tried_again() -> None:
 def test_a_bound_that_is_no_number_of_bytes_is_refused(wrong: object) -> None:
     with pytest.raises(InvalidInputError, match="cache_bytes"):
         Config().cache_bytes = wrong
+
+
+def test_a_hashed_key_finds_the_value_of_an_equal_one() -> None:
+    cache = ByteCache(20)
+    kept = cache.get(HashedKey(("a", (1, 2))), lambda: "first", lambda _: 1)
+
+    assert cache.get(HashedKey(("a", (1, 2))), lambda: "second", lambda _: 1) == kept
+    assert cache.get(HashedKey(("a", (1, 3))), lambda: "third", lambda _: 1) == "third"
+    assert HashedKey(("a",)) != ("a",)

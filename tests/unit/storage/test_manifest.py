@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import lance
 import pyarrow as pa
 import pytest
 
-from lancepart.errors import ConcurrentModificationError, InvalidTableStateError
 from lancepart.format.names import NAMESPACE, TABLE
-from lancepart.format.rows import SCHEMA, Row
+from lancepart.format.rows import Row
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.manifest_rows import Change, Update
+from lancepart.storage.manifest_rows import Change, RowUpdate
 from lancepart.storage.root import Root
 from lancepart.storage.translate import ConflictError
 from tests.support.catalogs import Place
@@ -58,8 +56,8 @@ def test_a_snapshot_does_not_see_what_is_committed_after_it(manifest: Manifest) 
 
 def test_of_two_changes_of_one_row_the_second_is_a_conflict_and_changes_nothing(manifest: Manifest) -> None:
     snapshot = manifest.snapshot()
-    first = Change(updates=(Update(object_id="a", values={"metadata": '{"k": 1}'}),))
-    second = Change(inserts=(row("c"),), updates=(Update(object_id="a", values={"metadata": '{"k": 2}'}),))
+    first = Change(updates=(RowUpdate(object_id="a", values={"metadata": '{"k": 1}'}),))
+    second = Change(inserts=(row("c"),), updates=(RowUpdate(object_id="a", values={"metadata": '{"k": 2}'}),))
 
     manifest.publish(snapshot, first)
     with pytest.raises(ConflictError):
@@ -105,7 +103,7 @@ def test_properties_are_claimed_by_one_and_swapped_only_if_nobody_set_them_since
 
 def test_columns_that_were_added_keep_their_values_when_they_are_widened(manifest: Manifest) -> None:
     manifest.add_columns([pa.field("n", pa.int32())])
-    manifest.transact(lambda snapshot, retry: (Change(updates=(Update(object_id="a", values={"n": 7}),)), None))
+    manifest.transact(lambda snapshot, retry: (Change(updates=(RowUpdate(object_id="a", values={"n": 7}),)), None))
 
     manifest.widen_columns({"n": pa.int64()})
 
@@ -125,30 +123,3 @@ def test_versions_are_resolved_by_number_tag_and_latest(manifest: Manifest) -> N
     stored = history.stored(manifest)
     assert [number for number, _ in stored] == sorted(history.versions(manifest))
     assert [moment for _, moment in stored] == sorted(moment for _, moment in stored)
-
-
-def foreign(place: Place, ids: list[str | None]) -> Manifest:
-    """A manifest that another client made, whose key may be null."""
-    schema = SCHEMA.set(0, pa.field("object_id", pa.string()))
-    rows = [{"object_id": name, "object_type": NAMESPACE} for name in ids]
-    lance.write_dataset(pa.Table.from_pylist(rows, schema=schema), f"{place.root}/__manifest")
-    return Manifest(Root.parse(place.root))
-
-
-def test_a_manifest_whose_key_is_nullable_can_be_written(local: Place) -> None:
-    manifest = foreign(local, ["a", "b"])
-
-    manifest.transact(lambda snapshot, retry: (Change(inserts=(row("c"),), deletes=("a",)), None))
-
-    assert manifest.snapshot().names("", NAMESPACE) == ["b", "c"]
-    stale = manifest.snapshot()
-    manifest.publish(stale, Change(inserts=(row("d"),)))
-    with pytest.raises(ConcurrentModificationError):
-        manifest.publish(stale, Change(inserts=(row("d"),)))
-
-
-def test_a_manifest_with_a_null_key_says_so(local: Place) -> None:
-    manifest = foreign(local, ["a", None])
-
-    with pytest.raises(InvalidTableStateError, match="object_id is null"):
-        manifest.transact(lambda snapshot, retry: (Change(inserts=(row("c"),)), None))

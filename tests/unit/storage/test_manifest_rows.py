@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lancepart.format.names import NAMESPACE
 from lancepart.format.rows import Row
-from lancepart.storage.manifest_rows import Change, Update
+from lancepart.storage.manifest_rows import Change, RowUpdate
 from lancepart.storage.snapshot import beneath, literal, literals
 
 A, B = (Row(object_id=name, object_type=NAMESPACE) for name in "ab")
@@ -12,7 +12,7 @@ A, B = (Row(object_id=name, object_type=NAMESPACE) for name in "ab")
 
 def test_changes_add_up() -> None:
     one = Change(inserts=(A,), deletes=("x",))
-    other = Change(inserts=(B,), updates=(Update(object_id="c", values={"metadata": "{}"}),))
+    other = Change(inserts=(B,), updates=(RowUpdate(object_id="c", values={"metadata": "{}"}),))
 
     total = one + other
 
@@ -22,7 +22,7 @@ def test_changes_add_up() -> None:
 
 
 def test_rows_that_are_updated_must_exist_and_those_that_are_inserted_need_not() -> None:
-    change = Change(inserts=(A,), updates=(Update(object_id="c", values={}),))
+    change = Change(inserts=(A,), updates=(RowUpdate(object_id="c", values={}),))
 
     assert change.existing_ids == ("c",)
 

@@ -17,7 +17,7 @@ def filled(root: Root, leaf: lance.LanceDataset, uri: str) -> lance.LanceDataset
     """A union at a place that names the one fragment of a leaf."""
     made = published.create(root, uri, leaf.schema, {})
     bases = published.bases_of(made)
-    numbers = bases.of_leaf(root, "leaf", leaf)
+    numbers = bases.of_leaf(root, "leaf", leaf.base_paths())
     made = published.with_bases(root, made, bases)
     (found,) = leaf.get_fragments()
     part = union.fragment(found.metadata, 1, fields={0: 0, 1: 1}, bases=numbers)

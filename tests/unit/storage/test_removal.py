@@ -9,6 +9,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+import lancepart as lp
 from lancepart.errors import InternalError, InvalidInputError, InvalidTableStateError
 from lancepart.storage.files import Files
 from lancepart.storage.root import Root, check_location
@@ -107,3 +108,20 @@ def test_a_table_goes_with_its_branches(tmp_path: Path) -> None:
     Files(Root.parse(tmp_path)).delete_directory("users.lance")
 
     assert not (tmp_path / "users.lance").exists()
+
+
+def test_a_dropped_table_leaves_what_others_put_into_its_directory(tmp_path: Path) -> None:
+    connection = lp.connect(tmp_path)
+    connection.create_table("t", pa.schema([("k", pa.int64())]), ["k"]).append([{"k": 1}])
+    root = Path(connection.table("t").root)
+    (root / "raw").mkdir()
+    (root / "raw" / "cat.png").write_bytes(b"cat")
+    lp.create_table(root / "inner", pa.schema([("k", pa.int64())]), ["k"]).append([{"k": 2}])
+    lance.write_dataset(pa.table({"id": [1]}), root / "plain.lance")
+
+    connection.drop_table("t")
+
+    assert not connection.exists("t")
+    assert sorted(path.name for path in root.iterdir()) == ["inner", "plain.lance", "raw"]
+    assert lp.open_table(root / "inner").count_rows() == 1
+    assert lance.dataset(root / "plain.lance").count_rows() == 1

@@ -19,7 +19,7 @@ from lancepart.errors import (
     TableColumnNotFoundError,
     TableNotFoundError,
 )
-from lancepart.storage.root import Root
+from lancepart.storage.root import Root, check_location
 
 SCHEMA = pa.schema([("id", pa.int64()), ("country", pa.string())])
 
@@ -45,6 +45,48 @@ SCHEMA = pa.schema([("id", pa.int64()), ("country", pa.string())])
 def test_one_place_has_one_root_however_it_is_spelled(spelled: Any, uri: str) -> None:
     assert Root.parse(spelled).uri == uri
     assert Root.parse(Root.parse(spelled).uri).uri == uri
+
+
+def test_links_and_steps_upwards_lead_outside_wherever_they_are_in_a_location(tmp_path: Path) -> None:
+    (tmp_path / "root" / "a").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "deep").mkdir(parents=True)
+    (tmp_path / "root" / "a" / "out").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "root" / "in").symlink_to(tmp_path / "root" / "a")
+    (tmp_path / "root" / "gone").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "link").symlink_to(tmp_path / "root")
+
+    for root in (Root.parse(tmp_path / "root"), Root.parse(tmp_path / "link")):
+        outside = ["a/out", "a/out/deep", "a/out/new", "in/out", "gone", "gone/x", "../x", "a/../../x", "/etc"]
+        inside = ["a", "a/b/c", "new", "in", "in/b", "a/..", "a/../b", str(tmp_path / "root" / "a")]
+        assert [root.leads_outside(name) for name in outside] == [True] * len(outside)
+        assert [root.leads_outside(name) for name in inside] == [False] * len(inside)
+
+
+def test_only_the_location_itself_is_looked_at_for_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+
+    def islink(path: str) -> bool:
+        looked.append(path)
+        return False
+
+    monkeypatch.setattr(os.path, "islink", islink)
+    monkeypatch.setattr(os.path, "realpath", lambda path: pytest.fail(f"{path} was resolved, step by step"))
+
+    assert Root.parse(tmp_path).uri_of("a/b") == str(tmp_path / "a" / "b")
+    assert looked == [str(tmp_path / "a"), str(tmp_path / "a" / "b")]
+
+
+@pytest.mark.parametrize(
+    "location", ["__manifest", "a/__manifest", ".", "..", "a/..", "~x", "C:/x", "a\n", "", "%2e%2e"]
+)
+def test_a_location_that_is_no_plain_path_is_refused(location: str) -> None:
+    with pytest.raises(InvalidInputError, match="location"):
+        check_location(location)
+
+
+@pytest.mark.parametrize("location", ["a1_v1$x$dataset", "x.lance", "my__manifest2", "-", "a/b", "a..b"])
+def test_a_plain_path_is_a_location(location: str) -> None:
+    assert check_location(location) == location
 
 
 def test_what_spark_writes_python_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,12 @@ SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string())])
         ),
         ("Server returned non-2xx status code: 403: <Code>InvalidAccessKeyId</Code>", UnauthenticatedError, "give"),
         ("Server returned non-2xx status code: 403 Forbidden", PermissionDeniedError, "403"),
+        (
+            "Generic S3 error: Failed to resolve region for bucket 'b'",
+            InvalidInputError,
+            "aws_region in storage_options",
+        ),
+        ("Invalid user input: no Azure account name in URI", InvalidInputError, "account_name in storage_options"),
         ("404 Not Found: <Code>NoSuchBucket</Code>", InvalidInputError, "no such bucket"),
         ("LanceError(IO): file size is too small", InvalidTableStateError, "too small"),
         ("Dataset at path x was not found", InvalidTableStateError, "was not found"),

@@ -20,17 +20,17 @@ def test_a_writer_that_loses_a_few_times_asks_for_its_turn_and_withdraws_it(loca
     manifest = made(local)
 
     with Turn(manifest) as turn:
-        assert turns._asked(manifest.snapshot()) is None
+        assert turns._waiting(manifest.snapshot()) is None
         for _ in range(10):
             turn.lose(0.5)
-        asked = turns._asked(manifest.snapshot())
-        assert asked is not None
-        assert asked[1] <= turns.LONGEST_WAIT
+        waiting = turns._waiting(manifest.snapshot())
+        assert waiting is not None
+        assert waiting[1] <= turns.LONGEST_WAIT
 
-    assert turns._asked(manifest.snapshot()) is None
+    assert turns._waiting(manifest.snapshot()) is None
 
 
-def test_who_asked_does_not_wait_for_itself(local: Place) -> None:
+def test_the_waiting_writer_does_not_wait_for_itself(local: Place) -> None:
     manifest = made(local)
 
     with Turn(manifest) as turn:

@@ -15,7 +15,7 @@ def test_a_union_reads_the_files_of_a_leaf_and_hides_rows(local: Place) -> None:
     root = Root.parse(local.root)
     leaf = lance.write_dataset(rows(1, 2, 3), f"{local.root}/leaf")
     bases = union.Bases()
-    numbers = bases.of_leaf(root, "leaf", leaf)
+    numbers = bases.of_leaf(root, "leaf", leaf.base_paths())
     empty = union.create(root, union.MEMORY, leaf.schema, bases.registered(numbers.values()))
     (found,) = leaf.get_fragments()
     named = union.fragment(found.metadata, 0, fields={0: 0, 1: 1}, bases=numbers)

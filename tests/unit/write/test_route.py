@@ -62,6 +62,29 @@ def test_rows_keep_their_order_within_a_partition() -> None:
     assert found == {"a": [3, 1], "b": [5, 4, 2]}
 
 
+@pytest.mark.parametrize("count", [40, 40_000])
+def test_rows_of_small_and_of_large_partitions_are_those_that_were_given(count: int) -> None:
+    ids = np.arange(count)
+    piece = pa.table(
+        {
+            "id": ids,
+            "k": ids % 4,
+            "s": pa.array([{"a": {"b": int(number)}} for number in ids]),
+            "d": pa.array([f"t{number % 7}" for number in ids]).dictionary_encode(),
+        }
+    )
+    rows = pa.concat_tables([piece.slice(0, 13), piece.slice(13)])
+    schema, spec = _spec(rows.schema, "k")
+
+    found = list(route(rows, schema, spec))
+
+    assert [part.values[0].as_py() for part in found] == [0, 1, 2, 3]
+    for part in found:
+        mine = rows.filter(pc.equal(rows.column("k"), part.values[0])).to_pylist()
+        assert part.rows.to_pylist() == mine
+        assert part.rows.column("s").chunk(0).offset == 0, "Lance fails on structs in a slice of structs"
+
+
 def test_several_fields_and_nulls_are_told_apart() -> None:
     rows = pa.table({"a": pa.array([1, None, 1, None], pa.int8()), "b": ["x", "x", None, None]})
     schema, spec = _spec(rows.schema, "a", "b")
@@ -95,6 +118,19 @@ def test_the_parts_of_nested_structs_can_be_written(tmp_path: Path) -> None:
 
     found = table.scan("k = 1").to_arrow().column("v").to_pylist()
     assert found == [values[n] for n in (1, 3, 5, 7, 3, 5, 7)]
+
+
+@pytest.mark.parametrize("partition_by", [["k"], []])
+def test_a_slice_of_nested_structs_that_is_one_partition_can_be_written(
+    tmp_path: Path, partition_by: list[str]
+) -> None:
+    values = [{"a": {"b": str(number), "l": [{"c": number}]}} if number % 5 else None for number in range(9_000)]
+    whole = pa.table({"k": ["one"] * 9_000, "v": pa.array(values)})
+    table = lp.create_table(tmp_path / "s", whole.schema, partition_by)
+
+    table.append(whole.slice(7, 6_000))
+
+    assert table.scan().to_arrow().column("v").to_pylist() == values[7:6_007]
 
 
 def test_dictionaries_that_differ_from_batch_to_batch_are_put_together(tmp_path: Path) -> None:

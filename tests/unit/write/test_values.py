@@ -196,12 +196,18 @@ def test_a_stream_that_can_be_read_once_is_upserted_whole(tmp_path: Path) -> Non
     assert sorted(table.scan().to_arrow().to_pylist(), key=str) == [{"id": 1, "v": "a"}, {"id": 2, "v": None}]
 
 
-@pytest.mark.parametrize("given", [{"country": "x"}, {"country"}, "country", b"country", 5, None, []], ids=repr)
+@pytest.mark.parametrize("given", [{"country": "x"}, {"country"}, "country", b"country", 5, None], ids=repr)
 @pytest.mark.parametrize("layout", ["manifest", "hive"])
 def test_partition_by_is_a_list(tmp_path: Path, given: Any, layout: str) -> None:
     schema = pa.schema([("id", pa.int64()), ("country", pa.string())])
     with pytest.raises(lp.errors.InvalidInputError, match="partition_by is a list"):
         lp.create_table(tmp_path / "t", schema, given, layout=layout)
+
+
+def test_a_tree_of_directories_needs_a_partition_column(tmp_path: Path) -> None:
+    with pytest.raises(lp.errors.InvalidInputError, match="no partition columns: name at least one"):
+        lp.create_table(tmp_path / "t", pa.schema([("id", pa.int64())]), [], layout="hive")
+    assert not (tmp_path / "t").exists()
 
 
 @pytest.mark.parametrize("layout", ["manifest", "hive"])

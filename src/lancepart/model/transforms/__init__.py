@@ -1,4 +1,4 @@
-"""The well-known transforms: one small class each, which answers all that is asked of it; all in UTC.
+"""The well-known transforms: one small class each, with everything that depends on the transform; all in UTC.
 
 To add one, write its module here, name it in ``TRANSFORMS``, and write its twin in the jar and its tests.
 """

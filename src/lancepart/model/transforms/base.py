@@ -1,4 +1,4 @@
-"""What every transform answers about itself; the other rooms ask these questions and never which class it is."""
+"""The interface of every transform; other rooms call these methods and never test for a class."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Transform(ABC):
         return None
 
     def any_image(self, domains: Sequence[Domain | None], target: Ordering) -> Domain | None:
-        """What is known of the partition values when the source values are too many to try each."""
+        """The possible partition values when the source values are too many to try each."""
         return None
 
     def preimage(self, domain: Domain, order: Ordering) -> Domain | None:

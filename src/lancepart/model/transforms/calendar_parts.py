@@ -73,7 +73,7 @@ class Year(TimePart):
     suffix = "year"
 
     def part(self, array: pa.Array) -> pa.Array:
-        """The year, also where Arrow's own function leaves the range that it can tell."""
+        """The year, also outside the range of Arrow's own function."""
         unit = array.type.unit if pa.types.is_timestamp(array.type) else "D" if pa.types.is_date32(array.type) else "ms"
         plain = array.cast(pa.int32()) if pa.types.is_date32(array.type) else array
         numbers = pc.fill_null(plain.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)

@@ -88,7 +88,7 @@ class Hash(Transform):
     is_uniform_only = True
 
     def apply(self, arrays: Sequence[pa.Array]) -> pa.Array:
-        """The digits; each distinct hash is spelled once."""
+        """The digits; each distinct hash is formatted once."""
         array = arrays[0]
         if pa.types.is_null(array.type):
             return pa.nulls(len(array), pa.string())

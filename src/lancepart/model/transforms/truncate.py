@@ -90,7 +90,7 @@ class Truncate(Transform):
         return (value - width + 1 if value <= 0 else value), (value + width if value >= 0 else value + 1)
 
     def image(self, domain: Domain, target: Ordering, *, any_zone: bool = False) -> Domain | None:
-        """Truncation never reorders, so a span's ends tell all.
+        """Truncation never reorders, so a span's ends determine the image.
 
         >>> from lancepart.model.ordering import ordering
         >>> order = ordering(pa.int32())

@@ -50,7 +50,7 @@ record Bucket(boolean several) implements UnboundFunction {
       return types.toArray(DataType[]::new);
     }
 
-    /** Asked for from Spark 4.2 on, so that it overrides nothing in earlier ones. */
+    /** Called from Spark 4.2 on, so that it overrides nothing in earlier ones. */
     public DataType resultType() {
       return DataTypes.IntegerType;
     }
@@ -97,12 +97,12 @@ record Bucket(boolean several) implements UnboundFunction {
       return bucket == null ? null : bucket % buckets;
     }
 
-    /** Asked for from Spark 4.2 on, so that it overrides nothing in earlier ones. */
+    /** Called from Spark 4.2 on, so that it overrides nothing in earlier ones. */
     public DataType resultType() {
       return DataTypes.IntegerType;
     }
 
-    /** Asked for from Spark 4.2 on. */
+    /** Called from Spark 4.2 on. */
     public String displayName() {
       return "modulo " + buckets;
     }

@@ -16,7 +16,7 @@ interface Channel {
   static Channel of(SparkSession session) {
     boolean allowed = session.sparkContext().conf().getBoolean(SETTING, true)
         && !"false".equalsIgnoreCase(session.conf().get(SETTING, "true"));
-    PlanningService service = allowed ? PlanningService.of(session) : null;
+    PlanningService service = allowed ? PlanningServices.of(session) : null;
     return service == null ? Tunnel.INSTANCE : service;
   }
 }

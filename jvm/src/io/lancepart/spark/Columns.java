@@ -1,5 +1,6 @@
 package io.lancepart.spark;
 
+import java.util.HashMap;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.Scan;
@@ -15,6 +16,7 @@ import scala.collection.immutable.Map;
 final class Columns implements PartitionReader<ColumnarBatch> {
   private final PlannedRead.Readers read;
   private final Map<String, SQLMetric> metrics = SparkInternals.metrics();
+  private final java.util.Map<String, Long> before = new HashMap<>();
   private final Iterator<ColumnarBatch> batches;
 
   Columns(PlannedRead.Readers read, byte[] task) {
@@ -41,13 +43,13 @@ final class Columns implements PartitionReader<ColumnarBatch> {
     int count = ((StructType) whole.dataType()).size();
     ColumnVector[] columns = new ColumnVector[count];
     for (int i = 0; i < count; i++) {
-      columns[i] = Flat.of(whole.getChild(i));
+      columns[i] = ArrowValueColumn.of(whole.getChild(i));
     }
     return new Lent(columns, batch.numRows());
   }
 
   /** A batch whose memory is the reader's, which uses it again for the next one: nobody else is to free it. */
-  private static final class Lent extends ColumnarBatch {
+  static final class Lent extends ColumnarBatch {
     Lent(ColumnVector[] columns, int rows) {
       super(columns, rows);
     }
@@ -61,7 +63,15 @@ final class Columns implements PartitionReader<ColumnarBatch> {
 
   @Override
   public CustomTaskMetric[] currentMetricsValues() {
-    return SparkInternals.values(read, metrics);
+    return SparkInternals.values(read, metrics, before);
+  }
+
+  /** A task that reads several partitions goes on with what the readers before this one counted. */
+  @Override
+  public void initMetricsValues(CustomTaskMetric[] counted) {
+    for (CustomTaskMetric each : counted) {
+      before.put(each.name(), each.value());
+    }
   }
 
   @Override

@@ -22,7 +22,7 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Partition transforms and partition keys: what Python tells of them, in Spark's terms. */
+/** Partition transforms and partition keys: as Python describes them, in Spark's terms. */
 final class Keys {
   private Keys() {}
 
@@ -30,15 +30,15 @@ final class Keys {
     return Expressions.column("`" + name.replace("`", "``") + "`");
   }
 
-  static Transform[] transforms(JsonNode told) {
-    Transform[] found = new Transform[told.size()];
+  static Transform[] transforms(JsonNode json) {
+    Transform[] found = new Transform[json.size()];
     for (int i = 0; i < found.length; i++) {
-      String column = told.get(i).get("column").asText();
-      String name = told.get(i).get("transform").asText();
+      String column = json.get(i).get("column").asText();
+      String name = json.get(i).get("transform").asText();
       String quoted = "`" + column.replace("`", "``") + "`";
       found[i] = switch (name) {
         case "identity" -> Expressions.identity(quoted);
-        case "bucket" -> Expressions.bucket(told.get(i).get("buckets").asInt(), quoted);
+        case "bucket" -> Expressions.bucket(json.get(i).get("buckets").asInt(), quoted);
         default -> Expressions.apply(name, column(column));
       };
     }
@@ -46,11 +46,11 @@ final class Keys {
   }
 
   /** The partitioning as users write it, which is not always what Spark can use as keys. */
-  static Transform[] written(JsonNode told) {
-    Transform[] found = new Transform[told.size()];
+  static Transform[] written(JsonNode json) {
+    Transform[] found = new Transform[json.size()];
     for (int i = 0; i < found.length; i++) {
-      String name = told.get(i).get("name").asText();
-      JsonNode given = told.get(i).get("arguments");
+      String name = json.get(i).get("name").asText();
+      JsonNode given = json.get(i).get("arguments");
       Expression[] arguments = new Expression[given.size()];
       for (int j = 0; j < arguments.length; j++) {
         JsonNode each = given.get(j);
@@ -77,11 +77,11 @@ final class Keys {
   }
 
   /** The type of each part of a key: that of the function which makes it. */
-  static DataType[] types(JsonNode told, StructType schema) {
-    DataType[] types = new DataType[told.size()];
+  static DataType[] types(JsonNode json, StructType schema) {
+    DataType[] types = new DataType[json.size()];
     for (int i = 0; i < types.length; i++) {
-      DataType source = schema.apply(told.get(i).get("column").asText()).dataType();
-      types[i] = switch (told.get(i).get("transform").asText()) {
+      DataType source = schema.apply(json.get(i).get("column").asText()).dataType();
+      types[i] = switch (json.get(i).get("transform").asText()) {
         case "bucket", "year", "month", "day", "hour", "year_month", "year_month_day" -> DataTypes.IntegerType;
         case "year_month_day_hour" -> DataTypes.LongType;
         default -> source;
@@ -90,32 +90,32 @@ final class Keys {
     return types;
   }
 
-  static Object[] key(JsonNode told, DataType[] types) {
+  static Object[] key(JsonNode json, DataType[] types) {
     Object[] key = new Object[types.length];
     for (int i = 0; i < types.length; i++) {
-      key[i] = told.get(i).isNull() ? null : value(told.get(i), types[i]);
+      key[i] = json.get(i).isNull() ? null : value(json.get(i), types[i]);
     }
     return key;
   }
 
   /** A part of a key as Catalyst holds it inside its rows. */
-  private static Object value(JsonNode told, DataType type) {
+  private static Object value(JsonNode json, DataType type) {
     if (type instanceof IntegerType || type instanceof DateType) {
-      return told.asInt();
+      return json.asInt();
     } else if (type instanceof ShortType) {
-      return (short) told.asInt();
+      return (short) json.asInt();
     } else if (type instanceof ByteType) {
-      return (byte) told.asInt();
+      return (byte) json.asInt();
     } else if (type instanceof BooleanType) {
-      return told.asBoolean();
+      return json.asBoolean();
     } else if (type instanceof StringType) {
-      return UTF8String.fromString(told.asText());
+      return UTF8String.fromString(json.asText());
     } else if (type instanceof BinaryType) {
-      return HexFormat.of().parseHex(told.asText());
+      return HexFormat.of().parseHex(json.asText());
     } else if (type instanceof DecimalType decimal) {
-      var exact = new BigDecimal(new BigInteger(told.asText()), decimal.scale());
+      var exact = new BigDecimal(new BigInteger(json.asText()), decimal.scale());
       return Decimal.apply(exact, decimal.precision(), decimal.scale());
     }
-    return told.asLong();
+    return json.asLong();
   }
 }

@@ -23,6 +23,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
@@ -44,6 +45,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** The tables of a warehouse: every decision is Python's, here its answers become Spark's. */
 public final class LanceCatalog
     implements StagingTableCatalog, SupportsNamespaces, PartitionFunctions, ProcedureCatalog {
+  private static final String PLAIN = "plain";
   private static final int NO_NAMESPACE = 1;
   private static final int NAMESPACE_EXISTS = 2;
   private static final int NOT_EMPTY = 3;
@@ -172,8 +174,10 @@ public final class LanceCatalog
     LoadReply found = ask(operation, request, LoadReply.class, id);
     StructType schema = Python.schema(found.schema());
     Map<String, String> properties = found.properties();
-    if (found.side() != null) {
-      return new SideTable(shown(id), schema, found.side(), properties, options);
+    if (found.readOnly() != null) {
+      var table = new ReadOnlyTable(shown(id), schema, found.readOnly(), properties, options);
+      boolean isNewest = request instanceof LoadRequest load && load.version() == null && load.timestamp() == null;
+      return found.readOnly().kind().equals(PLAIN) && isNewest ? new PlainTable(table, path(id)) : table;
     }
     PathIdentifier path = PathIdentifier.named(shown(id), found.path(), storage);
     return found.staged() != null
@@ -247,7 +251,7 @@ public final class LanceCatalog
     UnboundProcedure found = procedures().find(id);
     if (found == null) {
       throw new IllegalArgumentException(
-          "there is no procedure " + shown(id) + ": SHOW PROCEDURES IN " + name + " tells which there are");
+          "there is no procedure " + shown(id) + ": SHOW PROCEDURES IN " + name + " lists them");
     }
     return found;
   }
@@ -259,9 +263,10 @@ public final class LanceCatalog
 
   /** Run a procedure; an error may be about a table that Spark did not look up, so that it says all of it itself. */
   CallReply call(String procedure, ObjectNode arguments) {
+    int parallelism = SparkSession.active().sparkContext().defaultParallelism();
     try {
       return Python.asked(
-          options, Operation.CALL, new CallRequest(procedure, name, arguments), CallReply.class);
+          options, Operation.CALL, new CallRequest(procedure, name, arguments, parallelism), CallReply.class);
     } catch (Python.Refused e) {
       throw new UnsupportedOperationException(
           e.getMessage() + " (" + e.failure.error() + ", code " + e.failure.code() + ")");

@@ -4,15 +4,16 @@ import com.fasterxml.jackson.databind.JsonNode;
 import io.lancepart.spark.Protocol.Operation;
 import io.lancepart.spark.Protocol.ScanReply;
 import io.lancepart.spark.Protocol.ScanRequest;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
+import java.util.stream.Stream;
+import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -25,22 +26,30 @@ import org.apache.spark.sql.connector.read.partitioning.KeyGroupedPartitioning;
 import org.apache.spark.sql.connector.read.partitioning.Partitioning;
 import org.apache.spark.sql.connector.read.partitioning.UnknownPartitioning;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
-/** A scan that Python plans once, when Spark first wants to know of it, and again when a filter is found at run time. */
+/**
+ * A scan that Python plans once, when Spark first wants to know of it, and again when a filter is found at run time that
+ * may leave something out.
+ */
 final class LanceScan
     implements Scan, Batch, SupportsReportPartitioning, SupportsReportStatistics, SupportsRuntimeV2Filtering {
   private static final int FEW_KEYS_A_CORE = 4;
+  private static final String RUNTIME_FILTER_BYTES = "spark.lancepart.runtimeFilterBytes";
+  private static final long LEAST_FILTERED_BYTES = 8L << 20;
 
   private final PartitionedTable table;
   private final Map<String, String> options;
   private final ScanRequest request;
   private final Predicate[] pushed;
   private ScanReply planned;
+  private ScanRequest plannedFor;
   private StructType schema;
-  private Boolean loose;
+  private Boolean unkeyed;
   private boolean streaming;
+  private long planningNanos;
 
   LanceScan(PartitionedTable table, Map<String, String> options, ScanRequest request, Predicate[] pushed) {
     this.table = table;
@@ -57,8 +66,15 @@ final class LanceScan
   }
 
   private void plan(ScanRequest wanted) {
-    planned = Python.ask(options, Operation.SCAN, wanted, ScanReply.class);
+    if (wanted.equals(plannedFor)) {
+      return;
+    }
+    long began = System.nanoTime();
+    planned = table.plans().computeIfAbsent(new ScanPlans.Key(options, wanted),
+        () -> Python.ask(options, Operation.SCAN, wanted, ScanReply.class));
+    plannedFor = wanted;
     schema = Python.schema(planned.schema());
+    planningNanos += System.nanoTime() - began;
   }
 
   private PlannedRead read() {
@@ -74,7 +90,7 @@ final class LanceScan
     return schema;
   }
 
-  /** A stream is planned batch by batch, all columns of it: what a scan would tell beforehand is not told then. */
+  /** A stream is planned batch by batch, all columns of it: nothing is planned beforehand. */
   @Override
   public MicroBatchStream toMicroBatchStream(String checkpoint) {
     streaming = true;
@@ -93,10 +109,14 @@ final class LanceScan
 
   /** Keys cost a task each: they are kept for a join, and for a grouping as long as they are few. */
   void useKeys(boolean joins, boolean groups) {
-    if (loose == null) {
+    if (unkeyed == null) {
       boolean few = planned().tasks() <= FEW_KEYS_A_CORE * request.parallelism();
-      loose = !joins && !(groups && few);
+      unkeyed = !joins && !(groups && few);
     }
+  }
+
+  boolean isPartitionedBy(String column) {
+    return table.partitionSources().contains(column);
   }
 
   boolean hasKeys() {
@@ -104,19 +124,19 @@ final class LanceScan
   }
 
   /** How many bytes all of its rows would take in memory, at a cautious guess. */
-  long held() {
+  long estimatedBytes() {
     return planned().estimatedBytes();
   }
 
-  private boolean isLoose() {
-    return Boolean.TRUE.equals(loose);
+  private boolean isUnkeyed() {
+    return Boolean.TRUE.equals(unkeyed);
   }
 
   @Override
   public Partitioning outputPartitioning() {
     JsonNode partitioning = planned().partitioning();
     int tasks = planned().tasks();
-    return partitioning.isEmpty() || isLoose()
+    return partitioning.isEmpty() || isUnkeyed()
         ? new UnknownPartitioning(tasks)
         : new KeyGroupedPartitioning(Keys.transforms(partitioning), tasks);
   }
@@ -130,7 +150,7 @@ final class LanceScan
     }
     InputPartition[] found = read().partitions();
     JsonNode partitioning = planned().partitioning();
-    if (partitioning.isEmpty() || isLoose()) {
+    if (partitioning.isEmpty() || isUnkeyed()) {
       return partitioning.isEmpty() ? found : Arrays.copyOfRange(found, tasks, found.length);
     }
     DataType[] types = Keys.types(partitioning, table.schema());
@@ -149,8 +169,28 @@ final class LanceScan
 
   @Override
   public CustomMetric[] supportedCustomMetrics() {
-    return streaming || planned().tasks() == 0 ? new CustomMetric[0] : read().metrics();
+    if (streaming) {
+      return new CustomMetric[0];
+    }
+    CustomMetric[] own = {new LeavesRead(), new LeavesPruned(), new FragmentsRead(), new PlanningTime()};
+    CustomMetric[] python = planned().tasks() == 0 || planned().read().inline() ? new CustomMetric[0] : read().metrics();
+    return Stream.of(own, python).flatMap(Stream::of).toArray(CustomMetric[]::new);
   }
+
+  @Override
+  public synchronized CustomTaskMetric[] reportDriverMetrics() {
+    if (streaming) {
+      return new CustomTaskMetric[0];
+    }
+    ScanReply found = planned();
+    return new CustomTaskMetric[] {
+        new Value(LeavesRead.NAME, found.leavesRead()),
+        new Value(LeavesPruned.NAME, found.leavesPruned()),
+        new Value(FragmentsRead.NAME, found.fragments()),
+        new Value(PlanningTime.NAME, planningNanos / 1_000_000)};
+  }
+
+  private record Value(String name, long value) implements CustomTaskMetric {}
 
   @Override
   public Statistics estimateStatistics() {
@@ -170,43 +210,62 @@ final class LanceScan
   }
 
   /**
-   * The columns that a filter found at run time may be over. A scan that tells places has none: Spark would read the table
-   * twice, once to find the partitions to be changed.
+   * The columns that a filter found at run time may be over. A scan that identifies its rows has none: Spark would read the
+   * table twice, once to find the partitions to be changed. Nor has a small one: each filter is a subquery to Spark, which it
+   * plans with all the subqueries inside, so that a query of many such tables would not be planned in minutes.
    */
   @Override
   public NamedReference[] filterAttributes() {
-    if (tellsPlaces() || !request.aggregates().isEmpty() || request.limit() != null) {
+    boolean isSmall = !streaming && isSmall();
+    if (isSmall || identifiesRows() || !request.aggregates().isEmpty() || request.limit() != null) {
       return new NamedReference[0];
     }
     return Arrays.stream(readSchema().fieldNames())
         .filter(table.partitionSources()::contains).map(Keys::column).toArray(NamedReference[]::new);
   }
 
-  private boolean tellsPlaces() {
-    return Arrays.stream(readSchema().fieldNames()).anyMatch(Places.names()::contains);
+  private boolean identifiesRows() {
+    return Arrays.stream(readSchema().fieldNames()).anyMatch(RowIdentity.names()::contains);
+  }
+
+  private boolean isSmall() {
+    String least = SQLConf.get().getConfString(RUNTIME_FILTER_BYTES, LEAST_FILTERED_BYTES + "b");
+    return planned().read().inline() || planned().leavesRead() < 2
+        || planned().bytes() < JavaUtils.byteStringAsBytes(least);
   }
 
   /** Leaves out what the other side of a join shows to be useless; keys are reported as they were promised. */
   @Override
   public synchronized void filter(Predicate[] predicates) {
-    List<JsonNode> narrower = new ArrayList<>(request.pushed());
-    narrower.addAll(Expressed.json(Arrays.asList(predicates)));
-    plan(new ScanRequest(request.version(), request.columns(), request.handled(), narrower, request.aggregates(),
-        request.limit(), request.parallelism(), planned().partitioning()));
+    JsonNode keys = planned().partitioning();
+    if (!RuntimeKeys.mayLeaveOut(predicates, planned().leavesRead() + planned().leavesPruned())) {
+      plan(request);
+      return;
+    }
+    plan(new ScanRequest(request.version(), request.columns(), request.handled(), request.pushed(),
+        FilterJson.json(Arrays.asList(predicates)), request.aggregates(), request.limit(), request.parallelism(), keys, 0));
   }
 
   @Override
   public String description() {
     return "lancepart " + table.name() + " snapshot " + table.snapshot() + " pushed " + Arrays.toString(pushed)
         + (request.aggregates().isEmpty() ? "" : " aggregates " + request.aggregates())
-        + (request.limit() == null ? "" : " limit " + request.limit());
+        + (request.limit() == null ? "" : " limit " + request.limit())
+        + (streaming ? "" : leaves(planned()));
+  }
+
+  /** How many leaves are read, and why not fewer. */
+  private static String leaves(ScanReply found) {
+    long all = found.leavesRead() + found.leavesPruned();
+    String reasons = found.reasons().isEmpty() ? "" : " (" + String.join("; ", found.reasons()) + ")";
+    return " leaves " + found.leavesRead() + " of " + all + reasons;
   }
 
   @Override
   public boolean equals(Object other) {
     return other instanceof LanceScan that
         && table.equals(that.table) && options.equals(that.options)
-        && request.equals(that.request) && isLoose() == that.isLoose();
+        && request.equals(that.request) && isUnkeyed() == that.isUnkeyed();
   }
 
   @Override

@@ -43,7 +43,7 @@ final class LanceScanBuilder
   public Predicate[] pushPredicates(Predicate[] predicates) {
     List<Predicate> left = new ArrayList<>();
     for (Predicate predicate : predicates) {
-      boolean exact = Expressed.isExact(predicate, table.handledColumns());
+      boolean exact = FilterJson.isExact(predicate, table.handledColumns());
       (exact ? handled : pushed).add(predicate);
       if (!exact) {
         left.add(predicate);
@@ -62,7 +62,7 @@ final class LanceScanBuilder
   @Override
   public void pruneColumns(StructType required) {
     List<String> wanted = Arrays.asList(required.fieldNames());
-    Stream<String> known = Stream.concat(Arrays.stream(table.schema().fieldNames()), Places.names().stream());
+    Stream<String> known = Stream.concat(Arrays.stream(table.schema().fieldNames()), RowIdentity.names().stream());
     columns = known.filter(wanted::contains).distinct().toList();
   }
 
@@ -89,18 +89,18 @@ final class LanceScanBuilder
     if (aggregates != null) {
       aggregates.forEach(asked::add);
     }
-    var request = new ScanRequest(table.snapshot(), columns, handled(), pushed(), asked, limit < 0 ? null : limit,
-        SparkSession.active().sparkContext().defaultParallelism(), null);
+    var request = new ScanRequest(table.snapshot(), columns, handled(), pushed(), List.of(), asked, limit < 0 ? null : limit,
+        SparkSession.active().sparkContext().defaultParallelism(), null, InlineRows.mostBytes());
     return new LanceScan(table, options, request, pushedPredicates());
   }
 
   /** The filters that Spark does not apply again. */
   List<JsonNode> handled() {
-    return Expressed.json(handled);
+    return FilterJson.json(handled);
   }
 
   /** The filters that Spark applies again. */
   List<JsonNode> pushed() {
-    return Expressed.json(pushed);
+    return FilterJson.json(pushed);
   }
 }

@@ -4,9 +4,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lancepart.spark.Protocol.WriteRequest;
 import java.util.Map;
 import org.apache.spark.sql.connector.distributions.Distribution;
-import org.apache.spark.sql.connector.distributions.Distributions;
 import org.apache.spark.sql.connector.expressions.SortOrder;
-import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
@@ -17,29 +15,40 @@ final class LanceWrite implements RequiresDistributionAndOrdering {
   private final Map<String, String> options;
   private final LogicalWriteInfo info;
   private final WriteRequest request;
-  private final Transform[] clustering;
+  private final WriteLayout layout;
 
-  LanceWrite(Map<String, String> options, LogicalWriteInfo info, WriteRequest request, Transform[] clustering) {
+  LanceWrite(Map<String, String> options, LogicalWriteInfo info, WriteRequest request, WriteLayout layout) {
     this.options = options;
     this.info = info;
     this.request = request;
-    this.clustering = clustering;
+    this.layout = layout;
   }
 
   @Override
   public Distribution requiredDistribution() {
-    return clustering.length == 0 ? Distributions.unspecified() : Distributions.clustered(clustering);
+    return layout.distribution();
+  }
+
+  /** Adaptive execution may split what is large and join what is small: rows of a partition can be in several files. */
+  @Override
+  public boolean distributionStrictlyRequired() {
+    return false;
+  }
+
+  @Override
+  public long advisoryPartitionSizeInBytes() {
+    return layout.advisedBytes();
   }
 
   @Override
   public SortOrder[] requiredOrdering() {
-    return new SortOrder[0];
+    return layout.ordering();
   }
 
   @Override
   public BatchWrite toBatch() {
-    var merged = Options.merged(options, info.options().asCaseSensitiveMap());
-    return SmallRows.of(new PlannedWrite(merged, request, info.schema()), info.schema());
+    var merged = layout.with(Options.merged(options, info.options().asCaseSensitiveMap()));
+    return SmallRowBatchWrite.of(new PlannedWrite(merged, request, info.schema()), info.schema());
   }
 
   /** One batch of a stream: the query's id stays the same over restarts, so that Python knows a batch that comes again. */

@@ -22,14 +22,17 @@ final class LanceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOve
   private final Map<String, String> options;
   private final LogicalWriteInfo info;
   private final Transform[] clustering;
+  private final Map<String, String> properties;
   private String mode = "append";
   private List<String> by = List.of();
   private List<JsonNode> pushed = List.of();
 
-  LanceWriteBuilder(Map<String, String> options, LogicalWriteInfo info, Transform[] clustering) {
+  LanceWriteBuilder(
+      Map<String, String> options, LogicalWriteInfo info, Transform[] clustering, Map<String, String> properties) {
     this.options = options;
     this.info = info;
     this.clustering = clustering;
+    this.properties = properties;
   }
 
   /** The table is to be made, partitioned by these. */
@@ -40,8 +43,8 @@ final class LanceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOve
 
   @Override
   public WriteBuilder truncate() {
-    String told = SparkSession.active().conf().get("spark.sql.sources." + OVERWRITE_MODE, "static");
-    boolean dynamic = "dynamic".equalsIgnoreCase(info.options().getOrDefault(OVERWRITE_MODE, told));
+    String setting = SparkSession.active().conf().get("spark.sql.sources." + OVERWRITE_MODE, "static");
+    boolean dynamic = "dynamic".equalsIgnoreCase(info.options().getOrDefault(OVERWRITE_MODE, setting));
     mode = dynamic && !info.options().containsKey("replaceWhere") ? "dynamic" : "truncate";
     return this;
   }
@@ -52,7 +55,7 @@ final class LanceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOve
       return truncate();
     }
     mode = "filter";
-    pushed = Expressed.json(Arrays.asList(predicates));
+    pushed = FilterJson.json(Arrays.asList(predicates));
     return this;
   }
 
@@ -64,9 +67,8 @@ final class LanceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOve
 
   @Override
   public Write build() {
-    boolean hash = "hash".equalsIgnoreCase(info.options().getOrDefault("distribution", "auto"));
     var request =
         new WriteRequest(mode, Python.json(info.schema()), by, List.of(), pushed, null, null);
-    return new LanceWrite(options, info, request, hash ? clustering : new Transform[0]);
+    return new LanceWrite(options, info, request, WriteLayout.of(info.options(), properties, clustering, info.schema()));
   }
 }

@@ -30,15 +30,15 @@ interface ListsPartitions extends SupportsPartitionManagement {
   default InternalRow[] listPartitionIdentifiers(String[] names, InternalRow wanted) {
     int[] places = Arrays.stream(names).mapToInt(partitionSchema()::fieldIndex).toArray();
     List<InternalRow> found = new ArrayList<>();
-    for (JsonNode told : partitionValues()) {
-      Object[] values = new Object[told.size()];
+    for (JsonNode row : partitionValues()) {
+      Object[] values = new Object[row.size()];
       for (int i = 0; i < values.length; i++) {
-        values[i] = told.get(i).isNull() ? null : UTF8String.fromString(told.get(i).asText());
+        values[i] = row.get(i).isNull() ? null : UTF8String.fromString(row.get(i).asText());
       }
       boolean matches = true;
       for (int i = 0; i < places.length; i++) {
-        Object asked = wanted.isNullAt(i) ? null : wanted.getUTF8String(i);
-        matches &= Objects.equals(asked, values[places[i]]);
+        Object value = wanted.isNullAt(i) ? null : wanted.getUTF8String(i);
+        matches &= Objects.equals(value, values[places[i]]);
       }
       if (matches) {
         found.add(new GenericInternalRow(values));

@@ -2,6 +2,7 @@ package io.lancepart.spark;
 
 import java.util.Arrays;
 import java.util.EnumSet;
+import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
@@ -42,7 +43,7 @@ final class NewTable implements StagedTable, SupportsWrite {
 
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return new LanceWriteBuilder(id.options(), info, new Transform[0])
+    return new LanceWriteBuilder(id.options(), info, new Transform[0], Map.of())
         .creating(Arrays.stream(by).map(Keys::spelled).toList());
   }
 

@@ -43,12 +43,14 @@ class PartitionedTable
   private final StructType schema;
   private final TableInfo info;
   private final Map<String, String> properties;
+  private final ScanPlans plans;
 
   PartitionedTable(PathIdentifier id, StructType schema, TableInfo info, Map<String, String> properties) {
     this.id = id;
     this.schema = schema;
     this.info = info;
     this.properties = properties;
+    this.plans = new ScanPlans(info.snapshots());
   }
 
   static PartitionedTable load(PathIdentifier id) {
@@ -62,6 +64,10 @@ class PartitionedTable
 
   long snapshot() {
     return info.version();
+  }
+
+  ScanPlans plans() {
+    return plans;
   }
 
   /** The columns that partition values are made of, which is where a filter found at run time can help. */
@@ -84,6 +90,10 @@ class PartitionedTable
     return found;
   }
 
+  Map<String, String> options() {
+    return id.options();
+  }
+
   Map<String, String> options(CaseInsensitiveStringMap more) {
     return Options.merged(id.options(), more.asCaseSensitiveMap());
   }
@@ -95,7 +105,7 @@ class PartitionedTable
 
   @Override
   public Map<String, String> properties() {
-    return properties;
+    return new LineageProperties(properties, id.name());
   }
 
   @Override
@@ -111,26 +121,35 @@ class PartitionedTable
 
   @Override
   public Set<TableCapability> capabilities() {
-    return EnumSet.of(TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE,
-        TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC, TableCapability.MICRO_BATCH_READ,
-        TableCapability.STREAMING_WRITE);
+    Set<TableCapability> all = EnumSet.of(TableCapability.BATCH_READ, TableCapability.BATCH_WRITE,
+        TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC,
+        TableCapability.MICRO_BATCH_READ, TableCapability.STREAMING_WRITE);
+    if (isNamed()) {
+      all.add(TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
+    }
+    return all;
+  }
+
+  /** Whether a catalog that can alter tables knows this one by a name. */
+  boolean isNamed() {
+    return !id.shown().equals(id.name());
   }
 
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo write) {
-    return new LanceWriteBuilder(id.options(), write, Keys.transforms(info.partitioning()));
+    return new LanceWriteBuilder(id.options(), write, Keys.transforms(info.partitioning()), properties);
   }
 
   @Override
   public boolean canDeleteWhere(Predicate[] predicates) {
     Set<String> exact = exactColumns();
-    return Arrays.stream(predicates).allMatch(each -> each instanceof AlwaysTrue || Expressed.isExact(each, exact));
+    return Arrays.stream(predicates).allMatch(each -> each instanceof AlwaysTrue || FilterJson.isExact(each, exact));
   }
 
   @Override
   public void deleteWhere(Predicate[] predicates) {
     var where = Arrays.stream(predicates).filter(each -> !(each instanceof AlwaysTrue)).toList();
-    Python.ask(id.options(), Operation.DELETE, new DeleteRequest(Expressed.json(where)), Committed.class);
+    Python.ask(id.options(), Operation.DELETE, new DeleteRequest(FilterJson.json(where)), Committed.class);
   }
 
   @Override
@@ -146,7 +165,7 @@ class PartitionedTable
 
   @Override
   public MetadataColumn[] metadataColumns() {
-    return Places.columns();
+    return RowIdentity.columns();
   }
 
   @Override

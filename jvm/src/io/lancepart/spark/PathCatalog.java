@@ -30,6 +30,15 @@ public final class PathCatalog implements StagingTableCatalog, PartitionFunction
     return name;
   }
 
+  /** The catalog's options, with a version to read unless that is null. */
+  Map<String, String> options(String version) {
+    Map<String, String> all = Options.of(options);
+    if (version != null) {
+      all.put("version", version);
+    }
+    return all;
+  }
+
   @Override
   public Table loadTable(Identifier id) throws NoSuchTableException {
     if (id instanceof PathIdentifier path) {
@@ -45,7 +54,7 @@ public final class PathCatalog implements StagingTableCatalog, PartitionFunction
   /** The table at a path; one that is not there may be made by a write that says how it is partitioned. */
   static Table find(PathIdentifier path) {
     if (Options.isPlan(path.options())) {
-      return SideTable.planned(path);
+      return ReadOnlyTable.planned(path);
     }
     boolean mayBeMade = path.options().containsKey("partition_by");
     return mayBeMade && !PartitionedTable.exists(path)

@@ -11,17 +11,21 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.Option;
 
-/** What Python planned for Spark's Python workers: a function, and its argument for each task. */
+/** What Python planned: a function for Spark's Python workers and its argument for each task, or the rows themselves. */
 record PlannedRead(ReadPlan plan, StructType schema) {
   InputPartition[] partitions() {
     InputPartition[] found = new InputPartition[plan.tasks().size()];
     for (int i = 0; i < found.length; i++) {
-      found[i] = SparkInternals.partition(i, plan.tasks().get(i));
+      byte[] task = plan.tasks().get(i);
+      found[i] = plan.inline() ? new InlineRows(task) : SparkInternals.partition(i, task);
     }
     return found;
   }
 
   PartitionReaderFactory readers() {
+    if (plan.inline()) {
+      return InlineRows.READERS;
+    }
     return new Readers(
         Planner.source(), plan.function(), schema, SparkInternals.artifacts(), SparkInternals.session());
   }

@@ -22,26 +22,36 @@ import org.apache.spark.sql.types.StructType;
  */
 final class PlannedWrite implements BatchWrite {
   private final Map<String, String> options;
-  private final WriteRequest request;
+  private final Operation operation;
+  private final Object request;
   private final StructType schema;
   private byte[] writer;
+  private WriteTasks tasks;
   private boolean uncertain;
 
   PlannedWrite(Map<String, String> options, WriteRequest request, StructType schema) {
+    this(options, Operation.WRITE, request, schema);
+  }
+
+  PlannedWrite(Map<String, String> options, Operation operation, Object request, StructType schema) {
     this.options = options;
+    this.operation = operation;
     this.request = request;
     this.schema = schema;
   }
 
   @Override
   public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-    WriteReply planned = Python.ask(options, Operation.WRITE, request, WriteReply.class);
+    WriteReply planned = Python.ask(options, operation, request, WriteReply.class);
     writer = planned.writer();
+    tasks = new WriteTasks();
+    tasks.begin();
     return SparkInternals.writers(Planner.source(), planned.function(), schema);
   }
 
   @Override
   public void commit(WriterCommitMessage[] messages) {
+    tasks.end();
     var reports = Arrays.stream(messages).filter(Objects::nonNull).map(SparkInternals::report).toList();
     uncertain = true;
     try {
@@ -56,8 +66,13 @@ final class PlannedWrite implements BatchWrite {
   /** A commit of which it is not known whether it took effect is not taken back. */
   @Override
   public void abort(WriterCommitMessage[] messages) {
-    if (writer != null && !uncertain) {
+    if (writer == null) {
+      return;
+    }
+    if (!uncertain) {
+      tasks.awaitStopped();
       Python.ask(Map.of(), Operation.ABORT, new AbortRequest(writer), Nothing.class);
     }
+    tasks.end();
   }
 }

@@ -1,7 +1,10 @@
 package io.lancepart.spark;
 
 import java.nio.charset.StandardCharsets;
+import java.util.Collections;
 import java.util.Map;
+import java.util.WeakHashMap;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableProvider;
@@ -25,9 +28,13 @@ public final class Planner implements TableProvider, DataSourceRegister {
   private static final byte[] SOURCE =
       "cpyspark_lancepart.planner\nPlanner\n.".getBytes(StandardCharsets.US_ASCII);
 
+  /** One for each context: to make one, Spark starts a Python process that tells its version. */
+  private static final Map<SparkContext, UserDefinedPythonDataSource> SOURCES =
+      Collections.synchronizedMap(new WeakHashMap<>());
+
   /** The data source from which Spark's readers and writers take the interpreter of their workers. */
   static UserDefinedPythonDataSource source() {
-    return SparkInternals.source(SOURCE);
+    return SOURCES.computeIfAbsent(SparkSession.active().sparkContext(), context -> SparkInternals.source(SOURCE));
   }
 
   /** Spark's wrapper for one conversation with the planner. */

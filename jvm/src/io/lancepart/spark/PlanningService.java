@@ -6,61 +6,46 @@ import io.lancepart.spark.Protocol.Operation;
 import io.lancepart.spark.ServiceProcess.EndedException;
 import io.lancepart.spark.ServiceProcess.NotSentException;
 import java.io.IOException;
-import java.lang.ref.Cleaner;
-import java.util.Collections;
 import java.util.List;
 import java.util.Map;
-import java.util.WeakHashMap;
-import org.apache.spark.scheduler.SparkListener;
-import org.apache.spark.scheduler.SparkListenerApplicationEnd;
-import org.apache.spark.sql.classic.SparkSession;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * The planning service of one session: a Python process beside the driver that is started when it is first needed, again
- * after it died, and stopped with the session, the context or the JVM. It holds nothing of its session, so that one which
- * nobody uses any more can go, and its process with it.
+ * after it died or was ended because it was idle, and stopped with the session, the context or the JVM.
  */
 final class PlanningService implements Channel {
   private static final Logger LOG = LoggerFactory.getLogger(PlanningService.class);
-  private static final Map<SparkSession, PlanningService> ALL = Collections.synchronizedMap(new WeakHashMap<>());
-  private static final Cleaner CLEANER = Cleaner.create();
 
   private final List<List<String>> commands;
   private final Map<String, String> environment;
-  private ServiceProcess process;
+  private final AtomicInteger uses = new AtomicInteger();
+  private volatile long lastUsed = System.nanoTime();
+  private volatile ServiceProcess process;
   private volatile boolean closed;
 
-  private PlanningService(List<List<String>> commands, Map<String, String> environment) {
+  PlanningService(List<List<String>> commands, Map<String, String> environment) {
     this.commands = commands;
     this.environment = environment;
   }
 
-  /** The service of a session, or null where it can't be started. */
-  static PlanningService of(SparkSession session) {
-    PlanningService found;
-    synchronized (ALL) {
-      found = ALL.get(session);
-      if (found == null || found.isClosed()) {
-        if (ALL.isEmpty()) {
-          session.sparkContext().addSparkListener(new StopWithContext());
-        }
-        found = new PlanningService(SparkInternals.pythons(session), SparkInternals.pythonEnvironment());
-        ALL.put(session, found);
-        PlanningService own = found;
-        CLEANER.register(session, own::close);
-      }
-    }
-    return found.isUsable() ? found : null;
-  }
-
-  private boolean isClosed() {
-    return closed;
-  }
-
   /** Start the process if there is none; one that can't be started is not tried again. */
-  private synchronized boolean isUsable() {
+  boolean isUsable() {
+    if (closed) {
+      return true;
+    }
+    uses.incrementAndGet();
+    try {
+      return isStarted();
+    } finally {
+      lastUsed = System.nanoTime();
+      uses.decrementAndGet();
+    }
+  }
+
+  private synchronized boolean isStarted() {
     if (process == null && !commands.isEmpty()) {
       process = started();
       if (process == null) {
@@ -68,6 +53,22 @@ final class PlanningService implements Channel {
       }
     }
     return process != null;
+  }
+
+  boolean isIdle() {
+    return process != null && uses.get() == 0;
+  }
+
+  long lastUsed() {
+    return lastUsed;
+  }
+
+  /** End the process unless a request is under way; the next one starts another. */
+  synchronized void endIfIdle() {
+    if (isIdle()) {
+      process.close();
+      process = null;
+    }
   }
 
   private ServiceProcess started() {
@@ -95,10 +96,20 @@ final class PlanningService implements Channel {
   }
 
   /**
-   * Ask, and ask a new process if the one that was asked has died; but never twice for what may have changed something.
+   * Send a request, and send it to a new process if the first one died; but never twice what may have changed something.
    */
   @Override
   public Envelope ask(Operation operation, JsonNode body, Map<String, String> options) {
+    uses.incrementAndGet();
+    try {
+      return answered(operation, body, options);
+    } finally {
+      lastUsed = System.nanoTime();
+      uses.decrementAndGet();
+    }
+  }
+
+  private Envelope answered(Operation operation, JsonNode body, Map<String, String> options) {
     for (int attempt = 0; ; attempt++) {
       try {
         return process().ask(operation.spelled(), body, options);
@@ -121,25 +132,10 @@ final class PlanningService implements Channel {
     }
   }
 
-  private synchronized void close() {
+  synchronized void close() {
     closed = true;
     if (process != null) {
       process.close();
-    }
-  }
-
-  private static void closeAll() {
-    synchronized (ALL) {
-      ALL.values().forEach(PlanningService::close);
-      ALL.clear();
-    }
-  }
-
-  /** Ends all services with the context; a JVM has one at a time. */
-  private static final class StopWithContext extends SparkListener {
-    @Override
-    public void onApplicationEnd(SparkListenerApplicationEnd end) {
-      closeAll();
     }
   }
 }

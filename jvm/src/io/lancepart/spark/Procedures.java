@@ -123,25 +123,25 @@ final class Procedures {
 
   /** The rows that a call answers. */
   private record Rows(StructType readSchema, InternalRow[] rows) implements LocalScan {
-    static Rows of(StructType schema, JsonNode told) {
-      InternalRow[] rows = new InternalRow[told.size()];
+    static Rows of(StructType schema, JsonNode json) {
+      InternalRow[] rows = new InternalRow[json.size()];
       for (int i = 0; i < rows.length; i++) {
         Object[] values = new Object[schema.length()];
         for (int j = 0; j < values.length; j++) {
-          values[j] = value(told.get(i).get(j), schema.fields()[j].dataType());
+          values[j] = value(json.get(i).get(j), schema.fields()[j].dataType());
         }
         rows[i] = new GenericInternalRow(values);
       }
       return new Rows(schema, rows);
     }
 
-    private static Object value(JsonNode told, DataType type) {
+    private static Object value(JsonNode json, DataType type) {
       if (!(type instanceof ArrayType)) {
-        return Keys.key(Python.JSON.createArrayNode().add(told), new DataType[] {type})[0];
+        return Keys.key(Python.JSON.createArrayNode().add(json), new DataType[] {type})[0];
       }
-      Object[] texts = new Object[told.size()];
+      Object[] texts = new Object[json.size()];
       for (int i = 0; i < texts.length; i++) {
-        texts[i] = value(told.get(i), DataTypes.StringType);
+        texts[i] = value(json.get(i), DataTypes.StringType);
       }
       return new GenericArrayData(texts);
     }

@@ -20,7 +20,7 @@ import java.util.Map;
  */
 final class Protocol {
   /** Changes whenever a message of one side would mean something else, or nothing, to the other. */
-  static final int VERSION = 1;
+  static final int VERSION = 2;
 
   static final JsonMapper JSON = JsonMapper.builder(JsonFactory.builder()
           .streamReadConstraints(StreamReadConstraints.builder().maxStringLength(Integer.MAX_VALUE).build())
@@ -34,7 +34,7 @@ final class Protocol {
   private Protocol() {}
 
   /** A message: what travels between the two processes. */
-  sealed interface Envelope permits Hello, Request, Cancel, Reply, Failure, Progress, Warned {}
+  sealed interface Envelope permits Hello, Request, Cancel, Reply, Failure, Progress, Warned, Work, Worked {}
 
   record Hello(int protocol, String lancepart) implements Envelope {}
 
@@ -56,9 +56,15 @@ final class Protocol {
 
   record Warned(String message) implements Envelope {}
 
+  /** Pieces of a request's work for Spark's tasks; the request goes on when their results arrive. */
+  record Work(long id, String what, byte[] function, List<byte[]> tasks) implements Envelope {}
+
+  record Worked(long id, List<byte[]> results, String error) implements Envelope {}
+
   private static final Map<String, Class<? extends Envelope>> KINDS = Map.of(
       "hello", Hello.class, "request", Request.class, "cancel", Cancel.class,
-      "reply", Reply.class, "failure", Failure.class, "progress", Progress.class, "warning", Warned.class);
+      "reply", Reply.class, "failure", Failure.class, "progress", Progress.class, "warning", Warned.class,
+      "work", Work.class, "worked", Worked.class);
 
   static Envelope parse(JsonNode message) {
     ObjectNode fields = message.deepCopy();
@@ -94,29 +100,42 @@ final class Protocol {
   record Nothing() {}
 
   record TableInfo(
-      long version, List<String> sources, List<String> exact, JsonNode partitioning, JsonNode by, JsonNode fields) {}
+      long version, List<String> sources, List<String> exact, JsonNode partitioning, JsonNode by, JsonNode fields,
+      boolean snapshots) {}
 
   record TableReply(JsonNode schema, TableInfo table) {}
 
   record ExistsReply(boolean exists) {}
 
   record ScanRequest(
-      long version, List<String> columns, List<JsonNode> handled, List<JsonNode> pushed, List<JsonNode> aggregates,
-      Integer limit, int parallelism, JsonNode partitioning) {}
+      long version, List<String> columns, List<JsonNode> handled, List<JsonNode> pushed, List<JsonNode> runtime,
+      List<JsonNode> aggregates, Integer limit, int parallelism, JsonNode partitioning, long inlineBytes) {}
 
-  record ReadPlan(byte[] function, List<byte[]> tasks) {}
+  record ReadPlan(byte[] function, List<byte[]> tasks, boolean inline) {}
 
   record ScanReply(
       JsonNode schema, ReadPlan read, int tasks, JsonNode keys, JsonNode partitioning, long rows, long bytes,
-      long estimatedBytes) {}
+      long estimatedBytes, long leavesRead, long leavesPruned, long fragments, List<String> reasons) {}
 
   record HandedOverRequest(List<String> columns) {}
 
-  record Side(String kind, String location, long version) {}
+  record ReadOnlySource(String kind, String location, long version) {}
 
-  record SideRequest(Side table, List<String> columns, int parallelism) {}
+  record ReadOnlyRequest(ReadOnlySource table, List<String> columns, int parallelism) {}
 
   record RowsReply(JsonNode schema, ReadPlan read) {}
+
+  record SearchRequest(
+      long version, @JsonInclude(content = JsonInclude.Include.ALWAYS) Map<String, JsonNode> arguments,
+      Map<String, JsonNode> varying) {}
+
+  record SearchReply(JsonNode schema, byte[] function) {}
+
+  record SearchRowsRequest(
+      long version, @JsonInclude(content = JsonInclude.Include.ALWAYS) Map<String, JsonNode> arguments,
+      List<String> columns) {}
+
+  record InlineReply(byte[] rows) {}
 
   record PartitionsRequest(long version) {}
 
@@ -129,6 +148,8 @@ final class Protocol {
   record WriteRequest(
       String mode, JsonNode schema, List<String> by, List<JsonNode> handled, List<JsonNode> pushed, Long version,
       String command) {}
+
+  record PlainWriteRequest(List<String> id, String mode, JsonNode schema, Long version) {}
 
   record WriteReply(byte[] function, byte[] writer) {}
 
@@ -154,7 +175,7 @@ final class Protocol {
   record Staged(List<String> id, String location, Map<String, String> properties, String replaced) {}
 
   record LoadReply(
-      JsonNode schema, Map<String, String> properties, String path, TableInfo table, Side side, Staged staged) {}
+      JsonNode schema, Map<String, String> properties, String path, TableInfo table, ReadOnlySource readOnly, Staged staged) {}
 
   record DroppedReply(boolean dropped) {}
 
@@ -168,20 +189,23 @@ final class Protocol {
 
   record ProceduresReply(String namespace, Map<String, ProcedureInfo> procedures) {}
 
-  record CallRequest(String procedure, String catalog, JsonNode arguments) {}
+  record CallRequest(String procedure, String catalog, JsonNode arguments, int parallelism) {}
 
   record CallReply(JsonNode schema, JsonNode rows) {}
 
-  /** What can be asked: the types of a request and of its reply, and whether it changes a table or a catalog. */
+  /** The operations: the types of a request and of its reply, and whether it changes a table or a catalog. */
   enum Operation {
     TABLE(Nothing.class, TableReply.class, false),
     EXISTS(Nothing.class, ExistsReply.class, false),
     SCAN(ScanRequest.class, ScanReply.class, false),
     HANDED_OVER(HandedOverRequest.class, RowsReply.class, false),
-    SIDE(SideRequest.class, RowsReply.class, false),
+    READ_ONLY(ReadOnlyRequest.class, RowsReply.class, false),
+    SEARCH(SearchRequest.class, SearchReply.class, false),
+    SEARCH_ROWS(SearchRowsRequest.class, InlineReply.class, false),
     PARTITIONS(PartitionsRequest.class, PartitionsReply.class, false),
     DELETE(DeleteRequest.class, Committed.class, true),
     WRITE(WriteRequest.class, WriteReply.class, true),
+    WRITE_PLAIN(PlainWriteRequest.class, WriteReply.class, true),
     COMMIT(CommitRequest.class, Committed.class, true),
     ABORT(AbortRequest.class, Nothing.class, true),
     NAMESPACES(PathRequest.class, NamesReply.class, false),

@@ -10,7 +10,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
-/** What the jar asks of Python, in messages: through the session's planning service or, where there is none, a tunnel. */
+/** The jar's requests to Python, as messages: through the session's planning service or, where there is none, a tunnel. */
 final class Python {
   static final ObjectMapper JSON = Protocol.JSON;
   private static final int UNSUPPORTED = 0;
@@ -26,7 +26,7 @@ final class Python {
     }
   }
 
-  /** The same for who wants to tell refusals apart. */
+  /** The same for callers that distinguish refusals. */
   static <T> T asked(Map<String, String> options, Operation operation, Object request, Class<T> reply) throws Refused {
     Map<String, String> checked = Options.checked(options, operation == Operation.HANDED_OVER);
     JsonNode body = Protocol.JSON.valueToTree(request);

@@ -1,19 +1,16 @@
 package io.lancepart.spark;
 
+import io.lancepart.spark.Protocol.WriteRequest;
+import java.util.List;
 import java.util.Locale;
-import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.read.ScanBuilder;
-import org.apache.spark.sql.connector.write.DeltaWrite;
-import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
+import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
-import org.apache.spark.sql.connector.write.SupportsDelta;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/**
- * UPDATE, MERGE INTO and the DELETEs that are no plain filter: rows that change are removed at the places where they were
- * read and written anew, all in one commit.
- */
-final class RowOperation implements SupportsDelta {
+/** UPDATE, MERGE INTO and the DELETEs of a partitioned table that are no plain filter. */
+final class RowOperation implements RowAddressOperation {
   private final PartitionedTable table;
   private final Command command;
   private LanceScanBuilder read;
@@ -29,16 +26,6 @@ final class RowOperation implements SupportsDelta {
   }
 
   @Override
-  public NamedReference[] rowId() {
-    return Places.references();
-  }
-
-  @Override
-  public boolean representUpdateAsDeleteAndInsert() {
-    return true;
-  }
-
-  @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     if (read != null) {
       throw new UnsupportedOperationException(command + " reads its table in two ways: use the table in Python instead");
@@ -48,18 +35,9 @@ final class RowOperation implements SupportsDelta {
   }
 
   @Override
-  public DeltaWriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return new DeltaWriteBuilder() {
-      @Override
-      public DeltaWrite build() {
-        return new RowWrite(table.options(CaseInsensitiveStringMap.empty()), info, table.snapshot(), read.handled(),
-            read.pushed(), command.name().toLowerCase(Locale.ROOT));
-      }
-    };
-  }
-
-  @Override
-  public String description() {
-    return "lancepart " + command;
+  public BatchWrite planned(LogicalWriteInfo info, StructType rows) {
+    var request = new WriteRequest("rows", Python.json(rows), List.of(), read.handled(), read.pushed(), table.snapshot(),
+        command.name().toLowerCase(Locale.ROOT));
+    return new PlannedWrite(table.options(info.options()), request, rows);
   }
 }

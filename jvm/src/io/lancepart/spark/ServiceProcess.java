@@ -9,6 +9,7 @@ import io.lancepart.spark.Protocol.Progress;
 import io.lancepart.spark.Protocol.Reply;
 import io.lancepart.spark.Protocol.Request;
 import io.lancepart.spark.Protocol.Warned;
+import io.lancepart.spark.Protocol.Work;
 import java.io.BufferedReader;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
@@ -88,36 +89,64 @@ final class ServiceProcess {
 
   Envelope ask(String operation, JsonNode body, Map<String, String> options) throws NotSentException, EndedException {
     long id = last.incrementAndGet();
-    var reply = new CompletableFuture<Envelope>();
-    waiting.put(id, reply);
-    try {
+    var reply = expected(id);
+    try (var statement = Statements.enter()) {
       send(new Request(id, operation, body, options));
       if (ended) {
         throw new EndedException();
       }
-      return reply.get();
+      while (true) {
+        CompletableFuture.anyOf(reply, statement.cancelled).get();
+        if (!reply.isDone()) {
+          throw cancelled(id, operation);
+        }
+        if (!(reply.get() instanceof Work work)) {
+          return reply.get();
+        }
+        reply = expected(id);
+        send(PiecesOfWork.run(work, statement));
+      }
     } catch (ExecutionException e) {
       throw new EndedException();
     } catch (InterruptedException e) {
-      throw cancelled(id, operation, reply);
+      CancellationException error = cancelled(id, operation);
+      Thread.currentThread().interrupt();
+      throw error;
     } finally {
       waiting.remove(id);
     }
   }
 
-  /** A statement that Spark interrupts is asked to stop at its next step, and waited for. */
-  private CancellationException cancelled(long id, String operation, CompletableFuture<Envelope> reply) {
+  /** What the next message about a request completes; it replaces what the last one has completed. */
+  private CompletableFuture<Envelope> expected(long id) {
+    var next = new CompletableFuture<Envelope>();
+    waiting.put(id, next);
+    if (ended) {
+      next.completeExceptionally(new EndedException());
+    }
+    return next;
+  }
+
+  /** Stop a statement at its next step, and wait until it has stopped; work that it still hands over is refused. */
+  private CancellationException cancelled(long id, String operation) {
     String outcome;
     try {
       send(new Cancel(id));
-      Envelope found = reply.get(CANCEL_SECONDS, TimeUnit.SECONDS);
+      Envelope found = waiting.get(id).get(CANCEL_SECONDS, TimeUnit.SECONDS);
+      while (found instanceof Work work) {
+        CompletableFuture<Envelope> reply = expected(id);
+        send(PiecesOfWork.refused(work));
+        found = reply.get(CANCEL_SECONDS, TimeUnit.SECONDS);
+      }
       outcome = found instanceof Failure failure ? failure.message() : "it was done already";
     } catch (TimeoutException e) {
       outcome = "it has not stopped yet";
-    } catch (InterruptedException | ExecutionException | NotSentException e) {
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      outcome = "it is not known whether it took effect";
+    } catch (ExecutionException | NotSentException e) {
       outcome = "it is not known whether it took effect";
     }
-    Thread.currentThread().interrupt();
     return new CancellationException("'" + operation + "' was cancelled: " + outcome);
   }
 
@@ -174,6 +203,8 @@ final class ServiceProcess {
       complete(reply.id(), reply);
     } else if (message instanceof Failure failure) {
       complete(failure.id(), failure);
+    } else if (message instanceof Work work) {
+      complete(work.id(), work);
     }
   }
 

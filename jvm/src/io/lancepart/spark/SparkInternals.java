@@ -2,6 +2,7 @@ package io.lancepart.spark;
 
 import java.io.File;
 import java.lang.reflect.Constructor;
+import java.lang.reflect.Field;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -20,14 +21,20 @@ import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.api.python.PythonUtils$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonBatchWriterFactory;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonCustomMetric;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
@@ -37,6 +44,8 @@ import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDat
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.execution.python.ArrowPythonRunner;
 import org.apache.spark.sql.execution.python.MapInBatchEvaluatorFactory;
+import org.apache.spark.sql.internal.SessionState;
+import org.apache.spark.sql.execution.python.UserDefinedPythonTableFunction;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.Option;
@@ -51,8 +60,11 @@ import scala.jdk.javaapi.CollectionConverters;
 final class SparkInternals {
   private static final String RUNNER = System.getProperty("lancepart.columnar.runner",
       "org.apache.spark.sql.execution.python.MapInBatchEvaluatorFactory$MapInBatchEvaluator$$anon$1");
+  /** PySpark's name for it is SQL_TABLE_UDF; those that give columns of Arrow's can't be used in lateral joins. */
+  private static final int TABLE_FUNCTION = 300;
   private static final String MODULE = "lancepart.spark.service";
   private static final Constructor<?> COLUMNS = probed();
+  private static final Field PARENT = parentField();
 
   private SparkInternals() {}
 
@@ -77,6 +89,26 @@ final class SparkInternals {
     }
   }
 
+  private static Field parentField() {
+    try {
+      Field found = SparkSession.class.getDeclaredField("parentSessionState");
+      found.setAccessible(true);
+      return found.getType() == Option.class ? found : null;
+    } catch (ReflectiveOperationException | RuntimeException e) {
+      return null;
+    }
+  }
+
+  /** The state of the session that Spark cloned this one of; null for one that is no clone, or if Spark does not say. */
+  static SessionState parent(SparkSession session) {
+    try {
+      return PARENT != null && PARENT.get(session) instanceof Option<?> found && found.isDefined()
+          && found.get() instanceof SessionState state ? state : null;
+    } catch (IllegalAccessException e) {
+      return null;
+    }
+  }
+
   static boolean canReadColumns() {
     return COLUMNS != null;
   }
@@ -89,13 +121,19 @@ final class SparkInternals {
     return runner(evaluators).compute(single(single(row(row(task)))), context.partitionId(), context);
   }
 
+  /** Metrics of one reader: Spark's own are one set for the whole JVM, which every reader adds to and none clears. */
   static scala.collection.immutable.Map<String, SQLMetric> metrics() {
-    return PythonCustomMetric.pythonMetrics();
+    var fresh = CollectionConverters.asJava(PythonCustomMetric.pythonMetrics()).entrySet().stream()
+        .map(each -> new Tuple2<>(each.getKey(), new SQLMetric(each.getValue().metricType(), 0L))).toList();
+    return scala.collection.immutable.Map.from(CollectionConverters.asScala(fresh));
   }
 
-  static CustomTaskMetric[] values(PlannedRead.Readers read, scala.collection.immutable.Map<String, SQLMetric> metrics) {
+  static CustomTaskMetric[] values(
+      PlannedRead.Readers read, scala.collection.immutable.Map<String, SQLMetric> metrics, Map<String, Long> before) {
     var values = CollectionConverters.asJava(metrics).entrySet().stream()
-        .map(each -> new Tuple2<String, Object>(each.getKey(), each.getValue().value())).toList();
+        .map(each -> new Tuple2<String, Object>(
+            each.getKey(), Math.max(each.getValue().value(), 0L) + before.getOrDefault(each.getKey(), 0L)))
+        .toList();
     return read.source().createPythonTaskMetrics(
         scala.collection.immutable.Map.from(CollectionConverters.asScala(values)));
   }
@@ -157,6 +195,62 @@ final class SparkInternals {
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException("Spark's catalog " + name + " can't be found", e);
     }
+  }
+
+  static scala.collection.immutable.Seq<String> identifier(ParserInterface parser, String text) {
+    try {
+      return parser.parseMultipartIdentifier(text);
+    } catch (ParseException e) {
+      throw new IllegalArgumentException("'" + text + "' is no name of a table: write catalog.namespace.table", e);
+    }
+  }
+
+  /** A field of a plan by its name, or null. */
+  static Object field(LogicalPlan plan, String name) {
+    for (int i = 0; i < plan.productArity(); i++) {
+      if (plan.productElementName(i).equals(name)) {
+        return plan.productElement(i);
+      }
+    }
+    return null;
+  }
+
+  /** The same write WITH SCHEMA EVOLUTION, where this Spark has that for frames: no call fits the plans of all versions. */
+  static LogicalPlan withSchemaEvolution(LogicalPlan write) {
+    Object[] values = new Object[write.productArity()];
+    boolean known = false;
+    for (int i = 0; i < values.length; i++) {
+      boolean wanted = write.productElementName(i).equals("withSchemaEvolution");
+      values[i] = wanted ? Boolean.TRUE : write.productElement(i);
+      known |= wanted;
+    }
+    if (!known) {
+      throw new UnsupportedOperationException("mergeSchema needs Spark 4.2 or newer: add the columns with ALTER TABLE");
+    }
+    try {
+      for (var each : write.getClass().getMethods()) {
+        if (each.getName().equals("copy") && each.getParameterCount() == values.length) {
+          return (LogicalPlan) each.invoke(write, values);
+        }
+      }
+      throw new IllegalStateException("a write can't be copied");
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("a write can't be copied", e);
+    }
+  }
+
+  /** A table in a query, of which no catalog knows. */
+  static LogicalPlan relation(Table table) {
+    return DataSourceV2Relation.create(table, Option.empty(), Option.empty());
+  }
+
+  /** A table function that Spark's Python workers run on arguments that vary by row. */
+  static LogicalPlan tableFunction(String name, byte[] pickled, StructType schema, List<Expression> arguments) {
+    var function = new UserDefinedPythonTableFunction(
+        name, PythonUtils$.MODULE$.createPythonFunction(pickled), Option.apply(schema), TABLE_FUNCTION, true);
+    return function.builder(CollectionConverters.asScala(arguments).toSeq(), () -> {
+      throw new IllegalStateException("the columns of " + name + " are known");
+    });
   }
 
   /** The files that a Connect session has added, which its Python workers are given. */

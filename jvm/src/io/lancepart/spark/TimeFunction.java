@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.TimestampType;
 /**
  * Parts of a date or timestamp in UTC, and the parts from the year down as one number.
  *
- * <p>Partitions by year, month and day of one column are told to Spark as one {@code year_month_day}, which rolls up to
+ * <p>Partitions by year, month and day of one column are reported to Spark as one {@code year_month_day}, which rolls up to
  * {@code year_month} and {@code year}; the day of a month on its own rolls up to nothing.
  */
 enum TimeFunction implements UnboundFunction {
@@ -129,12 +129,12 @@ enum TimeFunction implements UnboundFunction {
       return value == null ? null : to.of(from, ((Number) value).longValue());
     }
 
-    /** Asked for from Spark 4.2 on, so that it overrides nothing in earlier ones. */
+    /** Called from Spark 4.2 on, so that it overrides nothing in earlier ones. */
     public DataType resultType() {
       return to.type();
     }
 
-    /** Asked for from Spark 4.2 on. */
+    /** Called from Spark 4.2 on. */
     public String displayName() {
       return from + " as " + to;
     }

@@ -1,0 +1,95 @@
+package io.lancepart.spark;
+
+import org.apache.spark.sql.catalyst.plans.Inner$;
+import org.apache.spark.sql.catalyst.plans.JoinType;
+import org.apache.spark.sql.catalyst.plans.LeftAnti$;
+import org.apache.spark.sql.catalyst.plans.LeftOuter$;
+import org.apache.spark.sql.catalyst.plans.LeftSemi$;
+import org.apache.spark.sql.catalyst.plans.RightOuter$;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.SHUFFLE_HASH$;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.Option;
+import scala.Some;
+import scala.collection.immutable.Nil$;
+import scala.collection.immutable.Seq;
+import scala.math.BigInt;
+
+/**
+ * A join of two partitioned tables holds the smaller side in memory where it is small, rather than sorting both: what
+ * Spark prefers after a shuffle, because it does not know how large the parts are, costs most of a join without one.
+ */
+final class HashJoinStrategy extends SparkStrategy {
+  private static final String MOST = "spark.lancepart.hashJoinBytes";
+  private static final long MOST_BYTES = 256L << 20;
+  private static final int MUCH_SMALLER = 3;
+
+  private final SparkSession session;
+
+  HashJoinStrategy(SparkSession session) {
+    this.session = session;
+  }
+
+  @Override
+  @SuppressWarnings("unchecked")
+  public Seq<SparkPlan> apply(LogicalPlan plan) {
+    if (plan instanceof Join join && join.hint().equals(JoinHint.NONE()) && join.condition().isDefined()) {
+      Join hinted = hinted(join);
+      if (hinted != join) {
+        return session.sessionState().planner().JoinSelection().apply(hinted);
+      }
+    }
+    return (Seq<SparkPlan>) (Seq<?>) Nil$.MODULE$;
+  }
+
+  private Join hinted(Join join) {
+    LanceScan left = scanned(join.left());
+    LanceScan right = scanned(join.right());
+    if (left == null || right == null || !left.hasKeys() || !right.hasKeys()) {
+      return join;
+    }
+    boolean leftIsSmall = isSmall(join.left(), left, right) && mayHoldLeft(join.joinType());
+    boolean rightIsSmall = isSmall(join.right(), right, left) && mayHoldRight(join.joinType());
+    if (!leftIsSmall && !rightIsSmall) {
+      return join;
+    }
+    Option<HintInfo> hint = new Some<>(new HintInfo(new Some<>(SHUFFLE_HASH$.MODULE$)));
+    JoinHint hints = rightIsSmall ? new JoinHint(Option.empty(), hint) : new JoinHint(hint, Option.empty());
+    return new Join(join.left(), join.right(), join.joinType(), join.condition(), hints);
+  }
+
+  /** A side that Spark would broadcast is left to it. */
+  private boolean isSmall(LogicalPlan side, LanceScan scan, LanceScan other) {
+    SQLConf conf = session.sessionState().conf();
+    long most = Long.parseLong(conf.getConfString(MOST, Long.toString(MOST_BYTES)));
+    boolean isBroadcast = side.stats().sizeInBytes().$less$eq(BigInt.apply(conf.autoBroadcastJoinThreshold()));
+    return !isBroadcast && scan.estimatedBytes() <= most && scan.estimatedBytes() <= other.estimatedBytes() / MUCH_SMALLER;
+  }
+
+  private static boolean mayHoldLeft(JoinType type) {
+    return type == Inner$.MODULE$ || type == RightOuter$.MODULE$;
+  }
+
+  private static boolean mayHoldRight(JoinType type) {
+    return type == Inner$.MODULE$ || type == LeftOuter$.MODULE$ || type == LeftSemi$.MODULE$ || type == LeftAnti$.MODULE$;
+  }
+
+  private static LanceScan scanned(LogicalPlan side) {
+    if (side instanceof Project project) {
+      return scanned(project.child());
+    }
+    if (side instanceof Filter filter) {
+      return scanned(filter.child());
+    }
+    return side instanceof DataSourceV2ScanRelation relation && relation.scan() instanceof LanceScan scan ? scan : null;
+  }
+}

@@ -1,0 +1,22 @@
+package io.lancepart.spark;
+
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.BatchWrite;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** UPDATE, MERGE INTO and DELETE of a plain Lance table: its next version lacks the rows that go, and has those that come. */
+record PlainRowOperation(PlainTable table, Command command) implements RowAddressOperation {
+  private static final String ROWS = "rows";
+
+  @Override
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return table.newScanBuilder(options);
+  }
+
+  @Override
+  public BatchWrite planned(LogicalWriteInfo info, StructType rows) {
+    return table.planned(ROWS, rows, table.inner().source().version());
+  }
+}

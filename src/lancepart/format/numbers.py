@@ -1,0 +1,86 @@
+"""Numbers of fragments that are unique over a table, so that rows keep their ids in unions of later snapshots.
+
+Each leaf has blocks of numbers, one for each range of so many of its own numbers. They are allocated in commits that
+write the row in which commits meet anyway, the one with the counter, and are never allocated again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lancepart.model.aliases import Value
+
+SIZE = 256
+"""How many numbers a block has."""
+
+FIRST, END = 1 << 28, (1 << 32) - (1 << 20)
+"""The numbers that are allocated; those below are given by single unions, and Lance needs some room above."""
+
+MOST_BLOCKS = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocks:
+    """The blocks of a leaf at a version: the first one is for the leaf's own numbers from ``first`` on."""
+
+    version: int
+    first: int
+    starts: tuple[int, ...]
+
+    @property
+    def end(self) -> int:
+        """The first of the leaf's own numbers that has none in the table."""
+        return self.first + SIZE * len(self.starts)
+
+    def of(self, own: int) -> int | None:
+        """The number in the table of a fragment of the leaf; None if it has none.
+
+        >>> Blocks(version=1, first=256, starts=(1024, 4096)).of(515)
+        4099
+        """
+        if not self.first <= own < self.end:
+            return None
+        return self.starts[(own - self.first) // SIZE] + (own - self.first) % SIZE
+
+    def trimmed(self, least: int) -> Blocks:
+        """Without the blocks of numbers that are below all that the leaf still has."""
+        gone = min(max(0, least - self.first) // SIZE, len(self.starts))
+        return replace(self, first=self.first + gone * SIZE, starts=self.starts[gone:])
+
+    def to_json(self) -> list[int]:
+        """What is written down."""
+        return [self.version, self.first, *self.starts]
+
+    @classmethod
+    def from_json(cls, spelled: Value, version: int | None) -> Blocks | None:
+        """What was written down for a version of a leaf; None for anything else, and for another version."""
+        if not isinstance(spelled, list) or len(spelled) < 3 or spelled[0] != version:
+            return None
+        if len(spelled) > 2 + MOST_BLOCKS or not all(type(number) is int for number in spelled):
+            return None
+        own, starts = spelled[1], tuple(spelled[2:])
+        sound = 0 <= own < END and own % SIZE == 0 and all(FIRST <= each <= END - SIZE for each in starts)
+        return cls(version=spelled[0], first=own, starts=starts) if sound else None
+
+
+@dataclass(slots=True, kw_only=True)
+class Counter:
+    """The next block that no leaf ever had, and whether any was taken."""
+
+    next: int
+    taken: bool = False
+
+    def extended(self, known: Blocks | None, version: int, own: Sequence[int]) -> Blocks | None:
+        """Blocks for all of a leaf's own numbers, more of them if need be; None if there is none left for them."""
+        least = min(own, default=0)
+        base = known or Blocks(version=version, first=least - least % SIZE, starts=())
+        lacking = -(-max(0, max(own, default=0) + 1 - base.end) // SIZE)
+        kept = replace(base, version=version, starts=(*base.starts, *self._free(lacking))).trimmed(least)
+        if not 0 < len(kept.starts) <= MOST_BLOCKS or self.next + SIZE * lacking > END:
+            return None
+        self.next, self.taken = self.next + SIZE * lacking, self.taken or lacking > 0
+        return kept
+
+    def _free(self, count: int) -> list[int]:
+        return [self.next + SIZE * each for each in range(count)]

@@ -1,0 +1,94 @@
+"""Indices of leaf tables: building, dropping, and what they cover."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import lance
+from lance.bitmap import Bitmap
+from lance.dataset import Index
+
+from lancepart.model.aliases import Value
+from lancepart.storage import leaf_data
+from lancepart.storage.leaf_handle import LeafHandle, leaf_uri, open_leaf
+from lancepart.storage.root import Root
+from lancepart.storage.translate import storage_errors
+
+if TYPE_CHECKING:
+    from lancepart.storage.dataset import IndexDescription
+
+
+def build_index(
+    root: Root,
+    location: str,
+    column: str,
+    kind: str,
+    name: str,
+    *,
+    base: int,
+    fragments: Collection[int] | None = None,
+    **params: Value,
+) -> int:
+    """Make a version with an index over all rows, or over those of some fragments beside what others are indexed by.
+
+    An index that can't be opened is an error.
+    """
+    with storage_errors(f"index the leaf at {location!r}", root):
+        handle = lance.dataset(leaf_uri(root, location), version=base, storage_options=root.lance_options)
+        ids = [item.fragment_id for item in handle.get_fragments()] if fragments is None else sorted(fragments)
+        old = [] if fragments is not None else _named(handle, name)
+        built = handle.create_index_uncommitted(column, kind, name=name, replace=True, fragment_ids=ids, **params)
+        if kind == "INVERTED":
+            built = handle.merge_existing_index_segments([built])
+    newer = leaf_data.commit_version(root, location, lance.LanceOperation.CreateIndex([built], old), base)
+    with storage_errors(f"use the new index of the leaf at {location!r}", root):
+        lance.dataset(leaf_uri(root, location), version=newer, storage_options=root.lance_options).stats.index_stats(
+            name
+        )
+    return newer
+
+
+def drop_index(root: Root, location: str, name: str, *, base: int) -> int | None:
+    """Make a version without an index; None if there is none of that name."""
+    old = _named(open_leaf(root, location, base), name)
+    return leaf_data.commit_version(root, location, lance.LanceOperation.CreateIndex([], old), base) if old else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """How many parts an index of a leaf has, and the fragments with their rows that it does not cover."""
+
+    segments: int
+    uncovered: Mapping[int, int]
+
+
+def coverage(root: Root, location: str, name: str, *, base: int) -> Coverage:
+    """What an index of a leaf covers; one that is not there covers nothing."""
+    handle = open_leaf(root, location, base)
+    parts = _named(handle, name)
+    covered = {number for part in parts for number in part.fragment_ids}
+    rows = {item.fragment_id: item.count_rows() for item in handle.get_fragments()}
+    return Coverage(
+        segments=len(parts), uncovered={number: count for number, count in rows.items() if number not in covered}
+    )
+
+
+def _named(handle: LeafHandle, name: str) -> list[Index]:
+    return [item for index in handle.describe_indices() if index.name == name for item in segments_of(index)]
+
+
+def segments_of(index: IndexDescription) -> list[Index]:
+    """The segments of an index, in the form that a commit needs to remove them."""
+    return [
+        Index(
+            uuid=str(part.uuid),
+            name=index.name,
+            fields=list(index.fields),
+            dataset_version=int(part.dataset_version_at_last_update),
+            fragment_ids=Bitmap(part.fragment_ids),
+            index_version=int(part.index_version),
+        )
+        for part in index.segments
+    ]

@@ -1,0 +1,1 @@
+"""The explorer: a server that only reads, and its page."""

@@ -1,0 +1,121 @@
+"""A session that runs the same deep queries again and again keeps nothing of them."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lancepart as lp
+
+pytest.importorskip("pyspark")
+
+WARM, MORE = 2, 3
+ROWS, KEYS, SIDES = 1_000, 100, 3
+MORE_HEAP = 16 << 20
+SETTINGS = {
+    "spark.sql.autoBroadcastJoinThreshold": "10MB",
+    "spark.lancepart.runtimeFilterBytes": "0",
+    "spark.sql.shuffle.partitions": "2",
+}
+PLANS = ("LanceScan", "BatchScanExec", "BroadcastHashJoinExec", "KeyedPartition")
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a session holds after its garbage was collected."""
+
+    heap: int
+    plans: int
+    own_threads: int
+    processes: int
+    files: int
+    temporary: int
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process and those that it started have started."""
+    lines = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout.splitlines()
+    parents = [tuple(map(int, line.split())) for line in lines]
+    found, waiting = [], [pid]
+    while waiting:
+        own = waiting.pop()
+        mine = [child for child, parent in parents if parent == own]
+        found += mine
+        waiting += mine
+    return found
+
+
+def held(spark: Any) -> Held:
+    gc.collect()
+    jvm = spark.sparkContext._jvm
+    pid = int(jvm.java.lang.ProcessHandle.current().pid())
+    text = subprocess.run(["jcmd", str(pid), "GC.class_histogram"], capture_output=True, text=True, check=True).stdout
+    lines = [line.split() for line in text.splitlines() if line.strip()[:1].isdigit() and len(line.split()) > 3]
+    names = [thread.getName() for thread in jvm.java.lang.Thread.getAllStackTraces().keySet()]
+    return Held(
+        heap=int(text.strip().splitlines()[-1].split()[2]),
+        plans=sum(int(line[1]) for line in lines if line[3].split(".")[-1] in PLANS),
+        own_threads=sum(name.startswith("lancepart") for name in names),
+        processes=len(children(pid)),
+        files=len(os.listdir(f"/proc/{pid}/fd")),
+        temporary=len(list(Path(str(jvm.java.lang.System.getProperty("java.io.tmpdir"))).glob("*lancepart*"))),
+    )
+
+
+def settled(spark: Any, test: Callable[[Held], bool]) -> Held:
+    """The first measurement that passes, or the last one: Spark lets go of broadcasts some time after a collection."""
+    deadline = time.monotonic() + 30
+    while not test(found := held(spark)) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return found
+
+
+@pytest.fixture
+def star(spark: Any, tmp_path: Path) -> Iterator[str]:
+    """A table bucketed by its key beside several smaller ones, and a query that joins all of them twice over."""
+    numbers = [f"k{n}" for n in range(SIDES)]
+    schema = pa.schema([("id", pa.int64()), *((name, pa.int64()) for name in numbers)])
+    facts = lp.create_table(str(tmp_path / "facts"), schema, ["bucket(k0, 4)"])
+    facts.append([{"id": n, **{name: n * (at + 1) % KEYS for at, name in enumerate(numbers)}} for n in range(ROWS)])
+    side = pa.schema([("key", pa.int64()), ("name", pa.string()), ("level", pa.int64())])
+    rows = [{"key": n, "name": f"name {n}", "level": n % 10} for n in range(KEYS)]
+    for name in ("facts", *numbers):
+        if name != "facts":
+            lp.create_table(str(tmp_path / name), side, ["bucket(key, 2)"]).append(rows)
+        spark.read.format("lancepart").load(str(tmp_path / name)).createOrReplaceTempView(f"long_{name}")
+    joins = " ".join(f"JOIN long_{name} ON facts.{name} = long_{name}.key" for name in numbers)
+    where = " AND ".join(f"long_{name}.level < {5 + at}" for at, name in enumerate(numbers))
+    half = f"SELECT facts.k0 AS k, count(*) AS n FROM long_facts facts {joins} WHERE {where} GROUP BY facts.k0"
+    before = {key: spark.conf.get(key, None) for key in SETTINGS}
+    for key, value in SETTINGS.items():
+        spark.conf.set(key, value)
+    yield f"SELECT a.k, a.n, b.n FROM ({half}) a JOIN ({half}) b ON a.k = b.k ORDER BY a.k"
+    for key, value in before.items():
+        spark.conf.unset(key) if value is None else spark.conf.set(key, value)
+
+
+@pytest.mark.slow
+def test_deep_queries_leave_nothing_behind(spark: Any, star: str) -> None:
+    answers = {str(spark.sql(star).collect()) for _ in range(WARM)}
+    held(spark)
+    before = held(spark)
+
+    answers |= {str(spark.sql(star).collect()) for _ in range(MORE)}
+    after = settled(spark, lambda found: found.plans <= before.plans and found.heap <= before.heap + MORE_HEAP)
+
+    assert len(answers) == 1
+    assert after.plans <= before.plans
+    assert after.heap <= before.heap + MORE_HEAP
+    assert after.own_threads <= before.own_threads
+    assert after.processes <= before.processes + 2
+    assert after.files <= before.files + 16
+    assert after.temporary == before.temporary

@@ -1,0 +1,147 @@
+"""Writes of SQL: how rows come to tasks and files, columns that come with them, and plain Lance tables."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lancepart as lp
+from tests.spark.warehouse import Sql
+
+pytest.importorskip("pyspark")
+
+
+def explained(frame: Any) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        frame.explain()
+    return printed.getvalue()
+
+
+def files(table: lp.PartitionedTable) -> int:
+    return int(table.inspect.fragments().num_rows)
+
+
+@pytest.mark.slow
+def test_properties_of_the_table_say_how_it_is_written(sql: Sql) -> None:
+    spread = "SELECT /*+ REPARTITION(4) */ id, id % 3 AS k, 1000 - id AS n FROM range(300)"
+    sql("CREATE TABLE @.ns.loose (id BIGINT, k BIGINT, n BIGINT) PARTITIONED BY (k)")
+    sql(f"INSERT INTO @.ns.loose {spread}")
+    assert files(sql.table("ns", "loose")) == 12
+    sql(
+        """CREATE TABLE @.ns.tidy (id BIGINT, k BIGINT, n BIGINT) PARTITIONED BY (k)
+           TBLPROPERTIES ('write.distribution-mode' = 'hash', 'write.order-by' = 'n DESC NULLS LAST')"""
+    )
+    statement = f"INSERT INTO @.ns.tidy {spread}".replace("@", sql.name)
+    plan = explained(sql.spark.sql(f"EXPLAIN {statement}")) + sql.spark.sql(f"EXPLAIN {statement}").collect()[0][0]
+    assert "hashpartitioning(k" in plan
+    assert "Sort [k" in plan
+    sql.spark.sql(statement)
+    tidy = sql.table("ns", "tidy")
+    assert files(tidy) == 3
+    assert sql.rows("@.ns.tidy") == sql.rows("@.ns.loose")
+    for leaf in tidy.scan().plan().leaves:
+        held = lance.dataset(f"{tidy.root}/{leaf.location}", version=leaf.read_version).to_table()["n"].to_pylist()
+        assert held == sorted(held, reverse=True)
+    sql("ALTER TABLE @.ns.tidy SET TBLPROPERTIES ('write.distribution-mode' = 'none')")
+    for key, value in (("write.distribution-mode", "sideways"), ("write.target-file-size", "huge")):
+        with pytest.raises(Exception, match=value):
+            sql(f"ALTER TABLE @.ns.tidy SET TBLPROPERTIES ('{key}' = '{value}')")
+    with pytest.raises(Exception, match="no order of rows"):
+        sql.spark.table(f"{sql.name}.ns.loose").writeTo(f"{sql.name}.ns.tidy").option("order_by", "none").append()
+
+
+@pytest.mark.slow
+def test_options_say_the_same_and_files_end_at_a_size(spark: Any, tmp_path: Path) -> None:
+    rows = spark.range(60_000).selectExpr("id", "id % 2 AS k", "repeat(uuid(), 4) AS t").repartition(3)
+    writer = rows.write.format("lancepart").option("partition_by", "k")
+    writer.option("target_file_size", "256k").save(str(tmp_path / "t"))
+    table = lp.open_table(tmp_path / "t")
+    assert table.scan().count() == 60_000
+    sizes = table.inspect.fragments().column("bytes").to_pylist()
+    assert len(sizes) > 6
+    more = rows.write.format("lancepart").mode("append").option("distribution", "range").option("order_by", "id")
+    more.option("target_file_size", "512k").save(str(tmp_path / "t"))
+    assert table.scan().count() == 120_000
+    with pytest.raises(Exception, match="no size of a file"):
+        more.option("target_file_size", "much").save(str(tmp_path / "t"))
+    assert table.scan().count() == 120_000
+
+
+@pytest.mark.slow
+def test_columns_come_with_rows_where_the_statement_says_so(sql: Sql) -> None:
+    sql("CREATE TABLE @.ns.t (id INT, k STRING) PARTITIONED BY (k)")
+    sql("INSERT INTO @.ns.t VALUES (1, 'a')")
+    wider = "SELECT 2 AS id, 'b' AS k, 5.5D AS price"
+    with pytest.raises(Exception, match=r"too many|TOO_MANY|extra|EXTRA"):
+        sql(f"INSERT INTO @.ns.t BY NAME {wider}")
+    sql(f"INSERT WITH SCHEMA EVOLUTION INTO @.ns.t BY NAME {wider}")
+    assert sorted(sql("SELECT id, k, price FROM @.ns.t")) == [(1, "a", None), (2, "b", 5.5)]
+    sql(
+        """MERGE WITH SCHEMA EVOLUTION INTO @.ns.t t USING (SELECT 1 AS id, 'a' AS k, 7.0D AS price, 'new' AS note) s
+           ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"""
+    )
+    assert sorted(sql("SELECT id, k, price, note FROM @.ns.t")) == [(1, "a", 7.0, "new"), (2, "b", 5.5, None)]
+
+
+@pytest.mark.slow
+def test_columns_come_with_a_frame_where_an_option_says_so(sql: Sql, tmp_path: Path) -> None:
+    sql("CREATE TABLE @.ns.t (id BIGINT, k STRING) PARTITIONED BY (k)")
+    name = f"{sql.name}.ns.t"
+    frame = sql.spark.sql("SELECT 1L AS id, 'a' AS k, 2.5D AS price")
+    with pytest.raises(Exception, match=r"too many|TOO_MANY|extra|EXTRA"):
+        frame.writeTo(name).append()
+    frame.writeTo(name).option("mergeSchema", "true").append()
+    frame.selectExpr("id + 1 AS id", "k", "price", "'x' AS note").write.option("mergeSchema", "true").mode(
+        "append"
+    ).saveAsTable(name)
+    assert sorted(sql(f"SELECT id, k, price, note FROM {name}")) == [(1, "a", 2.5, None), (2, "a", 2.5, "x")]
+    saved = lp.create_table(tmp_path / "t", pa.schema([("id", pa.int64())]))
+    with pytest.raises(Exception, match="for tables of a catalog"):
+        frame.select("id").write.format("lancepart").option("mergeSchema", "true").mode("append").save(saved.root)
+
+
+@pytest.mark.slow
+def test_plain_tables_are_written(sql: Sql) -> None:
+    vectors = pa.array([[1.0, 2.0], [3.0, 4.0]], pa.list_(pa.float32(), 2))
+    lance.write_dataset(pa.table({"id": [1, 2], "v": vectors}), f"{sql.root}/plain.lance")
+    held = lance.dataset(f"{sql.root}/plain.lance")
+    sql("INSERT INTO @.plain SELECT id + 10, array(0.5F, 1F) FROM range(2)")
+    assert sorted(row[0] for row in sql("SELECT id FROM @.plain")) == [1, 2, 10, 11]
+    sql.spark.sql("SELECT 20L AS id, CAST(NULL AS ARRAY<FLOAT>) AS v").writeTo(f"{sql.name}.plain").append()
+    newest = lance.dataset(f"{sql.root}/plain.lance")
+    assert newest.schema == held.schema
+    assert newest.version == held.version + 2
+    assert sql(f"SELECT count(*) FROM @.plain VERSION AS OF {held.version}") == [(2,)]
+    sql("INSERT OVERWRITE @.plain VALUES (7, array(1F, 1F))")
+    assert sql("SELECT * FROM @.plain") == [(7, [1.0, 1.0])]
+    assert lance.dataset(f"{sql.root}/plain.lance").schema == held.schema
+    with pytest.raises(Exception, match=r"'v'|length|FixedSize"):
+        sql("INSERT INTO @.plain VALUES (8, array(1F, 1F, 1F))")
+    assert sql("SELECT count(*) FROM @.plain") == [(1,)]
+
+
+def test_rows_of_plain_tables_are_changed(sql: Sql) -> None:
+    vectors = pa.array([[1.0, 2.0]] * 6, pa.list_(pa.float32(), 2))
+    place = f"{sql.root}/plain.lance"
+    lance.write_dataset(pa.table({"id": range(6), "k": ["a"] * 6, "v": vectors}), place, max_rows_per_file=2)
+    schema = lance.dataset(place).schema
+    sql("UPDATE @.plain SET k = 'b' WHERE id * 2 = 4")
+    sql("DELETE FROM @.plain WHERE id = 5")
+    source = "(SELECT id + 3 AS id FROM range(4)) s ON t.id = s.id"
+    matched = "WHEN MATCHED AND t.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET k = 'c'"
+    added = "WHEN NOT MATCHED THEN INSERT (id, k, v) VALUES (s.id, 'new', array(3F, 4F))"
+    sql(f"MERGE INTO @.plain t USING {source} {matched} {added} WHEN NOT MATCHED BY SOURCE AND t.id = 0 THEN DELETE")
+
+    held = lance.dataset(place)
+    expected = [(1, "a"), (2, "b"), (4, "c"), (5, "new"), (6, "new")]
+    assert sorted((row[0], row[1]) for row in sql("SELECT * FROM @.plain")) == expected
+    assert (held.version, held.schema) == (4, schema)
+    sql("UPDATE @.plain SET k = 'z' WHERE id = 77")
+    assert lance.dataset(place).version == 4

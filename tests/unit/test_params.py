@@ -1,0 +1,56 @@
+"""Values for ``$name`` in the filters of all verbs: always literals, never SQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lancepart as lp
+from lancepart.errors import InvalidInputError
+
+SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("v", pa.list_(pa.float32(), 2))])
+EVIL = "x' OR '1' = '1"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> lp.PartitionedTable:
+    made = lp.create_table(tmp_path / "t", SCHEMA, ["name"])
+    made.append([{"id": n, "name": EVIL if n == 3 else f"n{n}", "v": [float(n), 0.0]} for n in range(6)])
+    return made
+
+
+def ids(table: lp.PartitionedTable) -> list[int]:
+    return sorted(table.scan().to_arrow().column("id").to_pylist())
+
+
+def test_every_verb_takes_values_for_its_filter(table: lp.PartitionedTable) -> None:
+    found = table.search([0.0, 0.0], where="name = $name", params={"name": EVIL}).to_list()
+    assert [row["id"] for row in found] == [3]
+    joined = table.join(table, ["name"], where="name = $name", params={"name": EVIL}).to_arrow()
+    assert joined.column("id").to_pylist() == [3]
+    table.update({"id": "id + $step"}, "name = $name", params={"step": 100, "name": EVIL})
+    assert ids(table) == [0, 1, 2, 4, 5, 103]
+    table.overwrite([{"id": 7, "name": EVIL, "v": [0.0, 0.0]}], "name IN $names", params={"names": [EVIL, "nobody"]})
+    assert ids(table) == [0, 1, 2, 4, 5, 7]
+    table.delete("name = $name", params={"name": EVIL})
+    assert ids(table) == [0, 1, 2, 4, 5]
+    with table.transaction() as tx:
+        assert tx.scan("id = $id", params={"id": 4}).count() == 1
+        tx.update({"id": "$new"}, params={"new": 9}, where="id = 4")
+        tx.delete("id IN $ids", params={"ids": [0, 1]})
+    assert ids(table) == [2, 5, 9]
+
+
+def test_what_has_no_place_is_refused_and_changes_nothing(table: lp.PartitionedTable) -> None:
+    before = table.version
+    with pytest.raises(InvalidInputError, match="no value for \\$b"):
+        table.delete("id = $b", params={"a": 1})
+    with pytest.raises(InvalidInputError, match="no \\$a is there"):
+        table.update({"id": "1"}, "id = 2", params={"a": 1})
+    with pytest.raises(InvalidInputError, match="there is no filter"):
+        table.join(table, ["name"], params={"a": 1})
+    with pytest.raises(InvalidInputError):
+        table.search([0.0, 0.0], params={"a": 1}).to_arrow()
+    assert table.version == before

@@ -156,6 +156,7 @@ def compacting(spark: Any, sql: Sql) -> Iterator[Compacting]:
         os.kill(process, signal.SIGCONT)
 
 
+@pytest.mark.slow
 def test_a_statement_whose_outcome_is_not_known_says_so(compacting: Compacting) -> None:
     _, call, process = compacting
     os.kill(process, signal.SIGSTOP)
@@ -168,6 +169,7 @@ def test_a_statement_whose_outcome_is_not_known_says_so(compacting: Compacting) 
     call()
 
 
+@pytest.mark.slow
 def test_an_interrupted_statement_cancels_its_request(spark: Any, compacting: Compacting) -> None:
     _, call, process = compacting
 

@@ -248,6 +248,7 @@ def test_what_does_not_fit_into_memory_is_joined_in_parts(tmp_path: Path, how: s
     assert sum(batch.num_rows for batch in join.to_batches()) == expected
 
 
+@pytest.mark.slow
 def test_a_single_key_that_does_not_fit_into_memory_goes_through_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -149,6 +149,7 @@ print(table.scan().count(), peak() - before)
 """
 
 
+@pytest.mark.slow
 def test_a_table_is_read_in_a_fraction_of_its_size(tmp_path: Path) -> None:
     """Lance's memory is not Arrow's, so a process of its own says how much it ever had."""
     size, leaves, width = 512, 80, 4096

@@ -14,6 +14,7 @@ import lancepart
 from lancepart.commit.frame_writer import NoFrameWriter, frame_writer
 from lancepart.commit.leaf_changes import LeafChanges
 from lancepart.errors import UnsupportedOperationError
+from lancepart.model.transforms import TRANSFORMS
 from lancepart.read.engine import NoEngine, cluster
 from lancepart.spark.engine import SparkEngine
 
@@ -25,7 +26,7 @@ LAYOUT_NAMES = {"HIVE", "DRAFT", "MANIFEST"}
 TREES = {"TreeManifest", "TreeSnapshot"}
 
 
-def modules(*, besides: str) -> Iterator[tuple[str, ast.Module]]:
+def modules(*, besides: str | tuple[str, ...]) -> Iterator[tuple[str, ast.Module]]:
     for path in sorted(SOURCE.rglob("*.py")):
         name = path.relative_to(SOURCE).as_posix()
         if not name.startswith(besides):
@@ -66,6 +67,19 @@ def test_such_a_branch_is_found() -> None:
         "x = layout in (MANIFEST, HIVE)",
     ):
         assert list(branches_on_a_layout(ast.parse(text))) == [1], text
+
+
+def test_no_room_tests_for_the_class_of_a_transform() -> None:
+    """Only the Hive-style layout and its upgrade do, whose functions are a closed list on disk."""
+    classes = {each.__name__ for each in TRANSFORMS.values()} | {"TimePart"}
+    found = [
+        f"{name}:{node.lineno}"
+        for name, tree in modules(besides=("model/transforms/", "layout/hive", "maintain/upgrade_hive"))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and "isinstance" in names_in(node.func) and classes & names_in(node)
+    ]
+
+    assert found == []
 
 
 def test_a_tree_is_no_manifest_and_nobody_asks_for_an_exact_class() -> None:

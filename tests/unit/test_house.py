@@ -20,7 +20,7 @@ from lancepart.spark.engine import SparkEngine
 
 SOURCE = Path(lancepart.__file__).parent
 ROOT = Path(__file__).parents[2]
-QUAINT = ("told", "asked", "anew", "whoever")
+QUAINT = ("told", "asked", "anew", "places", "whoever")
 """Words that the documentation of PyIceberg and Spark does without; each has a plainer one."""
 LAYOUT_NAMES = {"HIVE", "DRAFT", "MANIFEST"}
 TREES = {"TreeManifest", "TreeSnapshot"}
@@ -162,7 +162,10 @@ def test_the_source_and_the_pages_use_the_words_of_the_field() -> None:
         *(ROOT / "docs").rglob("*.md"),
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
+        ROOT / "CHANGELOG.md",
         *(ROOT / "src").rglob("*.py"),
+        *(ROOT / "jvm").rglob("*.java"),
+        *(ROOT / "jvm").rglob("*.py"),
     ]
 
     found = [

@@ -132,7 +132,7 @@ class Builder:
     def columns_of(self, source: Source) -> Columns:
         """Which of the union's columns a leaf's files hold as they are, and which must be computed of them.
 
-        Leaves that share their columns are looked at once; that they are kept keeps their places in memory.
+        Leaves that share their columns are looked at once; keeping them keeps their addresses in memory.
         """
         key = id(source.shape), id(source.matching)
         if key not in self._columns:

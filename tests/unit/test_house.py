@@ -142,18 +142,46 @@ def test_the_changes_of_a_leaf_change_by_their_own_methods() -> None:
 
 
 def test_the_columns_of_the_manifest_are_spelled_in_format_only() -> None:
-    """By name they are constants of ``format.names``; the rows of namespaces are built in ``format.rows``."""
-    rooms = ("storage/", "layout/", "plan/", "read/", "write/", "commit/", "maintain/")
+    """By name they are constants of ``format.names``; rows are built in ``format``.
+
+    Requests and replies of the namespace API, and Lance's own descriptions, have a ``metadata`` too.
+    """
+    rooms = ("storage/", "catalog/", "layout/", "plan/", "read/", "write/", "commit/", "maintain/", "queries/")
+    compared = re.compile(r"\b(object_id|object_type|base_objects|read_version) *(=|<|>|IN\b|IS\b|LIKE\b)")
     found = []
-    for name, tree in modules(besides="format/"):
+    for name, tree in modules(besides=("format/", "maintain/inspect", "maintain/upgrade_copy")):
+        columns = {"object_type", "base_objects", "read_version"}
+        columns |= {"object_id"} if name.startswith(("storage/", "catalog/", "commit/", "queries/")) else set()
+        columns |= {"metadata"} if name not in ("catalog/tables.py", "catalog/versions.py") else set()
+        shown = set(docstrings(tree))
         for node in ast.walk(tree) if name.startswith(rooms) else ():
-            spelled = isinstance(node, ast.Constant) and isinstance(node.value, str) and "object_type = " in node.value
-            column = isinstance(node, ast.Constant) and node.value in ("object_type", "metadata")
+            text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
             built = isinstance(node, ast.Call) and ast.unparse(node.func) == "Row"
-            if spelled or column or built:
+            if built or text in columns or (id(node) not in shown and compared.search(text)):
                 found.append(f"{name}:{node.lineno}")
 
     assert found == []
+
+
+def test_the_keys_on_disk_are_spelled_in_format_only() -> None:
+    """Options of Spark's data source, which are on no disk, have the same prefix; schemas are spelled in the model."""
+    found = [
+        f"{name}:{node.lineno}"
+        for name, tree in modules(besides=("format/", "spark/", "ui/server.py", "model/schema.py"))
+        for node in ast.walk(tree)
+        if not name.endswith("__init__.py")
+        and isinstance(node, ast.Constant)
+        and re.match(r"lancepart\\?[.:]\w", str(node.value))
+    ]
+
+    assert found == []
+
+
+def docstrings(tree: ast.Module) -> Iterator[int]:
+    """The identities of the nodes that are docstrings."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            yield id(node.value)
 
 
 def test_the_source_and_the_pages_use_the_words_of_the_field() -> None:

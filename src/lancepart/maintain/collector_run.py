@@ -15,9 +15,9 @@ from functools import partial
 from lancepart.commit import manifest_changes
 from lancepart.commit.floors import Floor
 from lancepart.errors import ConcurrentModificationError
-from lancepart.format.names import METADATA
+from lancepart.format.names import FLOORS, METADATA
 from lancepart.format.rows import dump_metadata
-from lancepart.layout.metadata import FLOORS, TableMetadata, requiring
+from lancepart.layout.metadata import TableMetadata, requiring
 from lancepart.maintain import index_files, sweep
 from lancepart.maintain.index_files import OldPart
 from lancepart.maintain.kept import Kept, kept

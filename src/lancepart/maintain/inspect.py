@@ -10,9 +10,8 @@ from dataclasses import asdict
 
 import pyarrow as pa
 
-from lancepart.commit.idempotency import is_key
 from lancepart.errors import InvalidInputError
-from lancepart.format.names import CHANGE, READ_VERSION
+from lancepart.format.names import CHANGE, READ_VERSION, is_key
 from lancepart.format.records import VersionRecord, signature_of
 from lancepart.layout import create
 from lancepart.layout.declared_indices import declared

@@ -6,8 +6,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from lancepart.commit.idempotency import is_key
-from lancepart.format.names import METADATA, OBJECT_ID, READ_VERSION, TABLE, TABLE_VERSION, of_type, split_version_id
+from lancepart.format.names import (
+    METADATA,
+    OBJECT_ID,
+    READ_VERSION,
+    TABLE,
+    TABLE_VERSION,
+    is_key,
+    of_type,
+    split_version_id,
+)
 from lancepart.format.records import VersionRecord
 from lancepart.format.rows import Row
 from lancepart.layout import create

@@ -23,7 +23,10 @@ ROOT = Path(__file__).parents[2]
 QUAINT = ("told", "asked", "anew", "places", "whoever")
 """Words that the documentation of PyIceberg and Spark does without; each has a plainer one."""
 LAYOUT_NAMES = {"HIVE", "DRAFT", "MANIFEST"}
-TREES = {"TreeManifest", "TreeSnapshot"}
+TREES = {"TreeManifest", "TreeSnapshot", "TreeWriting", "ManifestLayout", "DraftLayout", "HiveLayout"}
+TESTS = {"tree_of", "is_draft", "is_hive"}
+CONVERTERS = ("layout/", "maintain/upgrade", "commit/hive")
+"""The layouts themselves, the upgrades from one to the other, and what writes the leaves of a tree."""
 
 
 def modules(*, besides: str | tuple[str, ...]) -> Iterator[tuple[str, ast.Module]]:
@@ -39,7 +42,7 @@ def names_in(node: ast.AST) -> set[str]:
 
 
 def branches_on_a_layout(tree: ast.Module) -> Iterator[int]:
-    """Comparisons of a layout with a name, whether by constant or by text, and tests for the classes of one layout."""
+    """Comparisons of a layout with a name, whether by constant or by text, and tests for one by class or call."""
     spelled = LAYOUT_NAMES | {"hive", "draft", "manifest"}
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
@@ -49,12 +52,14 @@ def branches_on_a_layout(tree: ast.Module) -> Iterator[int]:
                 yield node.lineno
         if isinstance(node, ast.Call) and {"isinstance"} & names_in(node.func) and TREES & names_in(node):
             yield node.lineno
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in TESTS:
+            yield node.lineno
         if isinstance(node, ast.MatchClass) and TREES & names_in(node.cls):
             yield node.lineno
 
 
 def test_only_the_layouts_branch_on_a_layout() -> None:
-    found = [f"{name}:{line}" for name, tree in modules(besides="layout/") for line in branches_on_a_layout(tree)]
+    found = [f"{name}:{line}" for name, tree in modules(besides=CONVERTERS) for line in branches_on_a_layout(tree)]
 
     assert found == []
 
@@ -65,6 +70,10 @@ def test_such_a_branch_is_found() -> None:
         "x = metadata.layout != 'draft'",
         "if isinstance(manifest, TreeManifest): pass",
         "x = layout in (MANIFEST, HIVE)",
+        "if tree_of(manifest) is None: pass",
+        "x = hive.is_hive(properties)",
+        "x = is_draft(properties)",
+        "if isinstance(planned, TreeWriting): pass",
     ):
         assert list(branches_on_a_layout(ast.parse(text))) == [1], text
 

@@ -19,8 +19,9 @@ from lancepart.format.names import (
 from lancepart.format.records import VersionRecord
 from lancepart.format.rows import Row
 from lancepart.layout import create
+from lancepart.layout.layouts import layout_of
 from lancepart.layout.leaves import Leaf
-from lancepart.layout.metadata import is_draft, is_partitioned
+from lancepart.layout.metadata import is_partitioned
 from lancepart.maintain.sweep import Member
 from lancepart.plan import planner
 from lancepart.storage import history
@@ -87,7 +88,7 @@ def kept(manifest: Manifest, oldest: int) -> Kept:
     now = planner.plan(snapshot, create.load(snapshot), None).leaves
     then = leaves_at(manifest, oldest)
     tagged, found.lost_tags = _tagged(manifest)
-    for leaf in (*now, *then, *tagged, *_of_draft(manifest, oldest, snapshot.version)):
+    for leaf in (*now, *then, *tagged, *_unrecorded(manifest, oldest, snapshot.version)):
         found.add(leaf)
     found.owners = {leaf.location: leaf.object_id for leaf in now}
     locations: dict[str, set[str]] = defaultdict(set)
@@ -142,11 +143,11 @@ def _tagged(manifest: Manifest) -> tuple[list[Leaf], tuple[str, ...]]:
     return leaves, tuple(lost)
 
 
-def _of_draft(manifest: Manifest, oldest: int, latest: int) -> Iterator[Leaf]:
-    """The leaves of all kept snapshots of the expression draft, which does not record the versions that it names."""
+def _unrecorded(manifest: Manifest, oldest: int, latest: int) -> Iterator[Leaf]:
+    """The leaves of all kept snapshots of a layout that does not record the versions that its rows have named."""
     for version in _between(manifest, oldest, latest):
-        properties = history.at(manifest, version).properties
-        if is_partitioned(properties) and not is_draft(properties):
+        snapshot = history.at(manifest, version)
+        if is_partitioned(snapshot.properties) and layout_of(snapshot).records_versions:
             return
         yield from leaves_at(manifest, version)
 

@@ -33,7 +33,7 @@ _BRANCHES = "/tree/"
 
 
 @dataclass(slots=True)
-class Kept:
+class KeptVersions:
     """The versions that are kept, by directory; ``owners`` are the leaves whose rows name a directory now.
 
     ``perhaps`` are versions recorded without a directory for leaves that have, or had, several.
@@ -68,7 +68,7 @@ class Kept:
             found[top if shared else location].append(member)
         return {top: tuple(members) for top, members in found.items()}
 
-    def newer_than(self, before: Kept, top: str) -> tuple[Member, ...]:
+    def newer_than(self, before: KeptVersions, top: str) -> tuple[Member, ...]:
         """The tables of a directory, with the versions that were not known before."""
         inside = [each for each in {*self.versions, *self.perhaps} if each == top or each.startswith(top + _BRANCHES)]
         return tuple(
@@ -82,9 +82,9 @@ class Kept:
         )
 
 
-def kept(manifest: Manifest, oldest: int) -> Kept:
+def kept(manifest: Manifest, oldest: int) -> KeptVersions:
     """What the snapshots from one up to the latest, and those that tags name, may read."""
-    found, snapshot = Kept(), manifest.snapshot()
+    found, snapshot = KeptVersions(), manifest.snapshot()
     now = planner.plan(snapshot, create.load(snapshot), None).leaves
     then = leaves_at(manifest, oldest)
     tagged, found.lost_tags = _tagged(manifest)

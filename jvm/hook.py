@@ -22,7 +22,7 @@ class JarHook(BuildHookInterface):  # type: ignore[type-arg]
     """Builds the jar, unless the environment says LANCEPART_JAR=0; an editable install finds it in the checkout."""
 
     def dependencies(self) -> list[str]:
-        """Spark's jars, where they are needed and not at hand; which version of a wheel is asked for is not told."""
+        """Spark's jars, where they are needed and not at hand; the command line says whether the wheel is editable."""
         build = _build()
         editable = any("editable" in word for word in sys.argv[1:2])
         needed = not editable and is_wanted() and not build.is_current() and build.spark_jars() is None

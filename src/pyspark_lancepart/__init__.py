@@ -113,14 +113,14 @@ class Writer(DataSourceArrowWriter):
         from lancepart.spark import planned_writes
 
         settle()
-        return Message(report=planned_writes.loads(self._planned).write(iterator))
+        return TaskReport(report=planned_writes.loads(self._planned).write(iterator))
 
     @plainly()
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Publish what the tasks that succeeded wrote."""
         from lancepart.spark import planned_writes
 
-        reports = [message.report for message in messages if isinstance(message, Message)]
+        reports = [message.report for message in messages if isinstance(message, TaskReport)]
         planned = planned_writes.loads(self._planned)
         settle()
         planned.commit(reports)
@@ -133,7 +133,7 @@ class Writer(DataSourceArrowWriter):
 
 
 @dataclass
-class Message(WriterCommitMessage):
+class TaskReport(WriterCommitMessage):
     """What one task reports."""
 
     report: bytes

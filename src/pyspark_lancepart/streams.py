@@ -13,7 +13,7 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from pyspark_lancepart import Message, settle
+from pyspark_lancepart import TaskReport, settle
 
 if TYPE_CHECKING:
     from lancepart.model.aliases import JsonObject
@@ -115,13 +115,13 @@ class StreamWriter(DataSourceStreamArrowWriter):
         from lancepart.spark.sink import Sink
 
         settle()
-        return Message(report=Sink.loads(self._planned).write(iterator))
+        return TaskReport(report=Sink.loads(self._planned).write(iterator))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Publish what the tasks that succeeded wrote, unless the batch is there already."""
         from lancepart.spark.sink import Sink
 
-        reports = [message.report for message in messages if isinstance(message, Message)]
+        reports = [message.report for message in messages if isinstance(message, TaskReport)]
         planned = Sink.loads(self._planned)
         settle()
         planned.commit(reports, batchId)

@@ -19,7 +19,7 @@ import lancepart as lp
 from lancepart.commit import distributed_write, watch, writers
 from lancepart.commit.floors import CollectedError, Floor
 from lancepart.errors import CommitConflictError, TableVersionNotFoundError, UnsupportedOperationError
-from lancepart.format.names import FORMAT
+from lancepart.format.names import FEATURES, FLOORS, FORMAT
 from lancepart.layout import metadata as definition
 from lancepart.maintain import collect
 from lancepart.storage import history, snapshot
@@ -294,7 +294,7 @@ def floors(table: Any) -> dict[str | None, Floor | None]:
 
 def test_a_floor_makes_a_table_require_clients_that_know_of_it(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(local, ROWS)
-    older = sorted(definition.FEATURES - {definition.FLOORS})
+    older = sorted(FEATURES - {FLOORS})
     table._manifest.set_properties({FORMAT: json.dumps({"version": 1, "features": older})})
     assert content(opened(local)) == Counter(ROWS)
     orphans(opened(local))
@@ -304,7 +304,7 @@ def test_a_floor_makes_a_table_require_clients_that_know_of_it(local: Place, mon
     grow_old(Path(local.root))
     orphans(opened(local))
 
-    assert set(json.loads(table._manifest.snapshot().properties[FORMAT])["features"]) == definition.FEATURES
+    assert set(json.loads(table._manifest.snapshot().properties[FORMAT])["features"]) == FEATURES
     table.append(data([(4, "A", 1)]))
     definition._read.cache_clear()
     monkeypatch.setattr(definition, "FEATURES", frozenset(older))

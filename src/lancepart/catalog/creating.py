@@ -33,7 +33,7 @@ from lancepart.storage.dataset import (
     read_ipc,
     set_table_metadata,
 )
-from lancepart.storage.manifest_rows import Change, RowUpdate, dump_metadata
+from lancepart.storage.manifest_rows import Change, metadata_update
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import ConflictError, ExistsError, MissingError
 
@@ -187,7 +187,7 @@ def _set_properties(catalog: Catalog, found: Located, properties: dict[str, str]
 
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
         tables.require(catalog, snapshot, found.path)
-        update = RowUpdate(object_id=found.identifier, values={"metadata": dump_metadata(properties)})
+        update = metadata_update(found.identifier, properties)
         return Change(updates=(update,)), None
 
     catalog.manifest.transact(plan)

@@ -28,10 +28,11 @@ from lancepart.errors import (
     NamespaceNotFoundError,
     UnsupportedOperationError,
 )
-from lancepart.format.names import SCHEMA, SPEC_PREFIX
+from lancepart.format.names import METADATA, SCHEMA, SPEC_PREFIX
+from lancepart.format.rows import CREATED_AT, namespace_row
 from lancepart.model.aliases import JsonMapping
 from lancepart.model.ids import check_path, object_id
-from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, RowUpdate, dump_metadata, now
+from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, RowUpdate
 from lancepart.storage.snapshot import Snapshot
 
 _Plan = Callable[[Snapshot, bool], tuple[Change, tuple[JsonMapping | None, list[Row]]]]
@@ -47,7 +48,7 @@ def create(catalog: Catalog, request: CreateNamespaceRequest) -> CreateNamespace
         return _create_root(catalog, mode)
     catalog.require_place(catalog.snapshot())
     identifier = object_id(path)
-    row = Row(object_id=identifier, object_type=NAMESPACE, metadata=properties or None, created_at=now())
+    row = namespace_row(identifier, metadata=properties or None)
     parent = path[:-1]
 
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, tuple[JsonMapping | None, list[Row]]]:
@@ -64,7 +65,7 @@ def create(catalog: Catalog, request: CreateNamespaceRequest) -> CreateNamespace
         if own_root(found.metadata) is not None:
             raise NamespaceAlreadyExistsError(f"{shown(path)} is a partitioned table: drop it first")
         inside = _droppable(catalog, snapshot, snapshot.below(identifier))
-        fresh = {"metadata": dump_metadata(properties) if properties else None, "created_at": row.created_at}
+        fresh = {METADATA: row.value(METADATA), CREATED_AT.name: row.created_at}
         return Change(
             updates=(RowUpdate(object_id=identifier, values=fresh),),
             deletes=tuple(child.object_id for child in inside),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from lancepart.errors import LanceNamespaceError, UnsupportedOperationError
 from lancepart.format.names import (
     MODE,
+    OBJECT_ID,
     READ_BRANCH,
     READ_TAG,
     READ_VERSION,
@@ -41,7 +42,7 @@ def is_table(snapshot: Snapshot, *, identity: str | None = None) -> bool:
         return snapshot.properties.get(SALT) == identity
     if is_partitioned(snapshot.properties):
         return True
-    found = snapshot.scan(None, columns=["object_id"], limit=1)
+    found = snapshot.scan(None, columns=[OBJECT_ID], limit=1)
     return REQUIRED_COLUMNS in snapshot.properties and found is not None and not found.num_rows
 
 
@@ -123,6 +124,6 @@ def runtime_properties(snapshot: Snapshot, path: Sequence[str]) -> Mapping[str, 
     column = partition_column(field.field_id)
     if snapshot.schema is None or column not in snapshot.schema.names:
         return {}
-    found = snapshot.scan(f"object_id = {literal('$'.join(path))}", columns=[column])
+    found = snapshot.scan(f"{OBJECT_ID} = {literal('$'.join(path))}", columns=[column])
     values = value_texts(found.column(column)) if found is not None and found.num_rows else [None]
     return {} if values[0] is None else {f"partition.{field.field_id}": values[0]}

@@ -16,6 +16,7 @@ from lancepart.catalog import declaring, directories, dropping, partitioned, req
 from lancepart.catalog.context import Catalog, shown
 from lancepart.catalog.properties import as_properties, own_root, refuse_own
 from lancepart.errors import InvalidInputError, TableAlreadyExistsError, UnsupportedOperationError
+from lancepart.format.names import LOCATION, METADATA
 from lancepart.format.rows import table_row
 from lancepart.model.ids import check_path, object_id
 from lancepart.storage.dataset import open_dataset, set_table_metadata
@@ -47,7 +48,7 @@ def register(catalog: Catalog, request: RegisterTableRequest) -> RegisterTableRe
             return Change(inserts=(row,), touches=touches), None
         if found is None or mode == "create" or found.object_type != TABLE:
             raise TableAlreadyExistsError(f"table {shown(path)} already exists")
-        values = {"location": location, "metadata": row.value("metadata")}
+        values = {LOCATION: location, METADATA: row.value(METADATA)}
         versions = tuple(version.object_id for version in snapshot.below(row.object_id, TABLE_VERSION))
         return Change(
             updates=(RowUpdate(object_id=row.object_id, values=values),), deletes=versions, touches=touches

@@ -17,6 +17,7 @@ from lancepart.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
+from lancepart.format.names import MANIFEST_PATH
 from lancepart.format.rows import table_row
 from lancepart.model.ids import check_path, hashed_location, object_id
 from lancepart.storage.manifest_rows import TABLE, TABLE_VERSION, Change, Row, now
@@ -102,9 +103,9 @@ def _switch(catalog: Catalog, located: Located, target: tuple[str, ...], locatio
 
 def _moved_version(version: Row, located: Located, renamed: str, location: str) -> Row:
     metadata = dict(version.metadata or {})
-    staged = metadata.get("manifest_path")
+    staged = metadata.get(MANIFEST_PATH)
     if isinstance(staged, str) and f"{located.location}/" in staged:
-        metadata["manifest_path"] = staged.replace(f"{located.location}/", f"{location}/", 1)
+        metadata[MANIFEST_PATH] = staged.replace(f"{located.location}/", f"{location}/", 1)
     number = version.object_id.rsplit("$", 1)[-1]
     return dataclasses.replace(version, object_id=f"{renamed}${number}", metadata=metadata)
 

@@ -17,10 +17,21 @@ from lancepart.errors import (
     InvalidInputError,
     TableVersionAlreadyExistsError,
 )
+from lancepart.format.names import (
+    E_TAG,
+    MANIFEST_PATH,
+    MANIFEST_SIZE,
+    NAMING_SCHEME,
+    READ_VERSION,
+    STAGED_AS,
+    TIMESTAMP_MILLIS,
+    VERSION_METADATA,
+)
+from lancepart.format.rows import staged_row
 from lancepart.model.aliases import JsonObject
 from lancepart.model.versions import DIRECTORY, NamingScheme, version_of
 from lancepart.storage.files import FileInfo
-from lancepart.storage.manifest_rows import TABLE_VERSION, Row, RowUpdate, dump_metadata, now
+from lancepart.storage.manifest_rows import Row, RowUpdate, metadata_update, now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,19 +64,14 @@ class StagedVersion:
         """The row that commits the version, pointing at the staged manifest."""
         stamp = now()
         details: JsonObject = {
-            "manifest_path": self.path,
-            "staged_as": self.name,
-            "manifest_size": self.size,
-            "naming_scheme": self.scheme.value,
-            "timestamp_millis": int(stamp.timestamp() * 1000),
-            "metadata": self.metadata,
+            MANIFEST_PATH: self.path,
+            STAGED_AS: self.name,
+            MANIFEST_SIZE: self.size,
+            NAMING_SCHEME: self.scheme.value,
+            TIMESTAMP_MILLIS: int(stamp.timestamp() * 1000),
+            VERSION_METADATA: self.metadata,
         }
-        return Row(
-            object_id=self.row_id,
-            object_type=TABLE_VERSION,
-            metadata={key: value for key, value in details.items() if value is not None},
-            created_at=stamp,
-        )
+        return staged_row(self.row_id, {key: value for key, value in details.items() if value is not None}, stamp)
 
 
 def read(
@@ -205,42 +211,42 @@ def number(row: Row) -> int:
 
 def is_final(row: Row) -> bool:
     """Whether a version's row points at a finished manifest."""
-    path = (row.metadata or {}).get("manifest_path")
+    path = (row.metadata or {}).get(MANIFEST_PATH)
     return path is None or version_of(str(path).rsplit("/", 1)[-1]) is not None
 
 
 def of_staged_row(table: Located, row: Row, version: int) -> StagedVersion:
     """What a row that was never finished points at."""
     details = row.metadata or {}
-    name = _name_in(table, details["manifest_path"])
-    scheme = details.get("naming_scheme")
+    name = _name_in(table, details[MANIFEST_PATH])
+    scheme = details.get(NAMING_SCHEME)
     return StagedVersion(
         table=table,
         version=version,
         name=name,
         scheme=NamingScheme.parse(scheme) if scheme else NamingScheme.of_file(name) or NamingScheme.V2,
-        size=details.get("manifest_size"),
-        metadata=details.get("metadata"),
+        size=details.get(MANIFEST_SIZE),
+        metadata=details.get(VERSION_METADATA),
     )
 
 
 def of_row(catalog: Catalog, table: Located, row: Row) -> TableVersion:
     """What a finished version's row says; one that a transaction published is in a detached manifest."""
     details = row.metadata or {}
-    path = details.get("manifest_path") or f"{table.location}/{DIRECTORY}/{_published_name(row)}"
-    kept = details.get("metadata")
+    path = details.get(MANIFEST_PATH) or f"{table.location}/{DIRECTORY}/{_published_name(row)}"
+    kept = details.get(VERSION_METADATA)
     return TableVersion(
         version=number(row),
         manifest_path=store_path(catalog, path),
-        manifest_size=details.get("manifest_size"),
-        e_tag=details.get("e_tag"),
-        timestamp_millis=details.get("timestamp_millis") or _millis(row),
+        manifest_size=details.get(MANIFEST_SIZE),
+        e_tag=details.get(E_TAG),
+        timestamp_millis=details.get(TIMESTAMP_MILLIS) or _millis(row),
         metadata=kept if isinstance(kept, dict) else None,
     )
 
 
 def _published_name(row: Row) -> str:
-    version = row.columns.get("read_version")
+    version = row.columns.get(READ_VERSION.name)
     if version is None:
         return NamingScheme.V2.file_name(number(row))
     return f"d{version}.manifest" if int(version) >> 63 else NamingScheme.V2.file_name(int(version))
@@ -253,7 +259,7 @@ def _millis(row: Row) -> int | None:
 def pointer(row: Row, staged: StagedVersion, final: TableVersion) -> RowUpdate:
     """The update that points a version's row at its finished manifest."""
     details = dict(row.metadata or {})
-    details |= {"manifest_path": staged.final_path, "manifest_size": final.manifest_size}
+    details |= {MANIFEST_PATH: staged.final_path, MANIFEST_SIZE: final.manifest_size}
     if final.e_tag:
-        details["e_tag"] = final.e_tag
-    return RowUpdate(object_id=row.object_id, values={"metadata": dump_metadata(details)})
+        details[E_TAG] = final.e_tag
+    return metadata_update(row.object_id, details)

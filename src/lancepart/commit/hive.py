@@ -22,6 +22,7 @@ from lancepart.layout.hive import path_ids
 from lancepart.layout.hive_tree import TreeManifest
 from lancepart.layout.layouts import layout_of
 from lancepart.layout.leaves import Leaf
+from lancepart.layout.table_manifest import TableManifest, tree_of
 from lancepart.model.aliases import RowSource
 from lancepart.model.filtering import matching_rows
 from lancepart.model.predicate import Filter, Predicate
@@ -178,9 +179,11 @@ def _merged(parts: Sequence[PartitionRows]) -> PartitionRows:
     return PartitionRows(key=parts[0].key, values=parts[0].values, rows=rows)
 
 
-def write_hive(manifest: TreeManifest, action: Action) -> None:
-    """Run one change; if it fails halfway, its error says how far it got."""
-    write = HiveWrite(manifest)
+def write_leaf_by_leaf(manifest: TableManifest, action: Action) -> None:
+    """Run one change of a table without commits; if it fails halfway, its error says how far it got."""
+    tree = tree_of(manifest)
+    assert tree is not None
+    write = HiveWrite(tree)
     try:
         action.apply(write)
     except LanceNamespaceError as error:

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from lancepart.errors import CommitConflictError, InvalidInputError
-from lancepart.format.names import ONCE
+from lancepart.format.names import key_id
 from lancepart.format.records import KeyRecord, Signature
 from lancepart.format.rows import now
 from lancepart.storage.manifest_rows import Change, metadata_update
@@ -35,7 +35,7 @@ class IdempotencyKey:
     @property
     def object_id(self) -> str:
         """The id of the key's row."""
-        return f"{ONCE}${hashlib.sha256(self.key.encode()).hexdigest()[:32]}$1"
+        return key_id(hashlib.sha256(self.key.encode()).hexdigest()[:32])
 
     @property
     def _all(self) -> tuple[IdempotencyKey, ...]:
@@ -79,11 +79,6 @@ class IdempotencyKey:
             else:
                 change += Change(inserts=(row,))
         return change
-
-
-def is_key(object_id: str) -> bool:
-    """Whether a row of the manifest is that of a key."""
-    return object_id.startswith(f"{ONCE}$")
 
 
 class AlreadyDoneError(Exception):

@@ -25,7 +25,7 @@ from lancepart.storage.root import Root
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class LeafColumns:
     """The columns of a leaf that can take rows of the table as they are."""
 
     shape: LeafShape
@@ -37,7 +37,7 @@ class Prepared:
     """A version of a leaf that can take rows, ``rewritten`` for that if need be, and open if it was there already."""
 
     version: int | None
-    columns: Columns
+    columns: LeafColumns
     rewritten: bool = False
     handle: LeafHandle | None = None
 
@@ -51,7 +51,7 @@ class _Known:
 
     metadata: TableMetadata
     new: pa.Schema
-    met: dict[_Kind, Columns] = dataclass_field(default_factory=dict)
+    met: dict[_Kind, LeafColumns] = dataclass_field(default_factory=dict)
 
 
 _recent: list[_Known] = []
@@ -92,7 +92,7 @@ def prepared(root: Root, metadata: TableMetadata, location: str, version: int | 
         return _rewritten(root, metadata, location, version, handle)
     missing = matching.missing(metadata.schema)
     if not missing:
-        met[kind] = Columns(shape=shape, matching=matching)
+        met[kind] = LeafColumns(shape=shape, matching=matching)
         return Prepared(version=version, columns=met[kind], handle=handle)
     taken = set(shape.schema.names)
     fields = []
@@ -105,7 +105,7 @@ def prepared(root: Root, metadata: TableMetadata, location: str, version: int | 
     newer = leaf_handle.shape_of(leaf_handle.open_leaf(root, location, extended if version is not None else None))
     if newer.ids[: len(shape.ids)] != shape.ids:
         return _rewritten(root, metadata, location, version, handle)
-    columns = Columns(shape=newer, matching=Matching.of(newer, metadata, location))
+    columns = LeafColumns(shape=newer, matching=Matching.of(newer, metadata, location))
     return Prepared(version=extended if version is not None else None, columns=columns)
 
 
@@ -131,5 +131,5 @@ def _rewritten(root: Root, metadata: TableMetadata, location: str, version: int 
     newer, _ = leaf_data.rewrite(root, location, reader, base=version)
     made = newer if version is not None else None
     fresh = leaf_handle.shape_of(leaf_handle.open_leaf(root, location, made))
-    columns = Columns(shape=fresh, matching=Matching.of(fresh, metadata, location))
+    columns = LeafColumns(shape=fresh, matching=Matching.of(fresh, metadata, location))
     return Prepared(version=made, columns=columns, rewritten=True)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from lancepart.commit import distributed_write
 from lancepart.commit.actions import Action, RowsAction, Upsert
 from lancepart.commit.conflicts import StaleReadError
-from lancepart.commit.hive import write_hive
+from lancepart.commit.hive import write_leaf_by_leaf
 from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.commit.result import CommitResult
 from lancepart.commit.transaction import Transaction
 from lancepart.errors import LanceNamespaceError
 from lancepart.layout.layouts import capabilities
-from lancepart.layout.table_manifest import TableManifest, committing, load, tree_of
+from lancepart.layout.table_manifest import TableManifest, committing, has_commits, load
 from lancepart.model.config import config
 from lancepart.storage.manifest import RETRY_SECONDS, Manifest
 from lancepart.storage.turns import Turn
@@ -34,8 +34,8 @@ def perform(
 
     The new snapshot's version, ``None`` for a table without snapshots.
     """
-    if (tree := tree_of(manifest)) is not None and idempotency is None:
-        write_hive(tree, action)
+    if idempotency is None and not has_commits(manifest):
+        write_leaf_by_leaf(manifest, action)
         return None
     own = committing(manifest, "an idempotency key")
     if isinstance(action, RowsAction) and is_spark(action.data) and _is_for_executors(own, action, action.data):

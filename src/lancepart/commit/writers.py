@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from lancepart.format.names import ONCE
+from lancepart.format.names import AGE, ENTERED, of_writers, writer_id
 from lancepart.format.records import KeyRecord, Signature, number_of
 from lancepart.format.rows import now, read_rows
 from lancepart.storage.manifest import Manifest
@@ -21,9 +21,7 @@ LONG_SECONDS = 600.0
 RENEWED_SECONDS = 6 * 3600.0
 PROTECTED = timedelta(days=1)
 
-_WRITER = f"{ONCE}$writer"
 _MARGIN = timedelta(minutes=1)
-_AGE, _VERSION = "lancepart.age", "lancepart.entered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +49,13 @@ def is_long(began: float) -> bool:
 
 def enter(manifest: Manifest, signature: Signature, since: int, began: float) -> None:
     """Enter a long write, or renew its entry, unless it or another of its tasks did so lately."""
-    identifier = _identifier(signature.transaction)
+    identifier = writer_id(signature.transaction)
 
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
         age, known = time.time() - began, snapshot.row(identifier)
-        if known is not None and age - number_of(known, _AGE) < RENEWED_SECONDS:
+        if known is not None and age - number_of(known, AGE) < RENEWED_SECONDS:
             return Change(), None
-        said = {_AGE: age, _VERSION: snapshot.version}
+        said = {AGE: age, ENTERED: snapshot.version}
         if known is not None:
             return Change(updates=(metadata_update(identifier, {**(known.metadata or {}), **said}),)), None
         record = KeyRecord(
@@ -80,24 +78,20 @@ def leave(manifest: Manifest, transaction: str) -> None:
 
 def leaving(snapshot: Snapshot, transaction: str) -> Change:
     """The change that takes a write's entry away when it commits."""
-    identifier = _identifier(transaction)
+    identifier = writer_id(transaction)
     return Change() if snapshot.row(identifier) is None else Change(deletes=(identifier,))
 
 
 def entered(snapshot: Snapshot) -> list[LongWriter]:
     """All long writes that are entered."""
-    found = snapshot.scan(f"object_id > '{_WRITER}' AND object_id < '{_WRITER}~'")
+    found = snapshot.scan(of_writers())
     rows = read_rows(found)
     return [
         LongWriter(
             object_id=row.object_id,
             since=KeyRecord.from_row(row).sequence,
-            entered=int(number_of(row, _VERSION)),
-            age=timedelta(seconds=number_of(row, _AGE)),
+            entered=int(number_of(row, ENTERED)),
+            age=timedelta(seconds=number_of(row, AGE)),
         )
         for row in rows
     ]
-
-
-def _identifier(transaction: str) -> str:
-    return f"{_WRITER}{transaction}$1"

@@ -24,6 +24,9 @@ PARTITION_PREFIX = "partition_field_"
 SCHEMA = "schema"
 SPEC_PREFIX = "partition_spec_v"
 FORMAT = f"{OWN}format"
+FORMAT_VERSION = 1
+FLOORS = "floors"
+FEATURES = frozenset({"derived-names", "leaf-field-ids", FLOORS})
 MODE = f"{OWN}transactions"
 SALT = f"{OWN}salt"
 LAST_FIELD = f"{OWN}max_field_id"
@@ -36,6 +39,8 @@ FENCE = f"{OWN}fence"
 OLDEST = f"{OWN}oldest"
 FLOOR = f"{OWN}floor"
 ONCE = f"{OWN}once"
+WRITER = f"{ONCE}$writer"
+AGE, ENTERED = f"{OWN}age", f"{OWN}entered"
 WAITING = f"{OWN}waiting"
 
 OWN_ROOT = f"{OWN}root"
@@ -53,6 +58,10 @@ NEXT_FRAGMENT = f"{OWN}next_fragment"
 NEXT_NUMBER = f"{OWN}next_number"
 
 LEAF_ID = "lancepart:field_id"
+
+MANIFEST_PATH, MANIFEST_SIZE, E_TAG = "manifest_path", "manifest_size", "e_tag"
+STAGED_AS, NAMING_SCHEME, TIMESTAMP_MILLIS = "staged_as", "naming_scheme", "timestamp_millis"
+VERSION_METADATA = "metadata"
 
 _VERSION = re.compile(r"(.+)\$([0-9]+)", re.DOTALL)
 
@@ -96,6 +105,39 @@ def version_id(leaf: str, number: int) -> str:
     'v1$k7$dataset$2'
     """
     return f"{leaf}${number}"
+
+
+def key_id(digest: str) -> str:
+    """The id of the row of an idempotency key, by the key's hash."""
+    return f"{ONCE}${digest}$1"
+
+
+def writer_id(transaction: str) -> str:
+    """The id of the row of a long write.
+
+    >>> writer_id("4f1c")
+    'lancepart.once$writer4f1c$1'
+    """
+    return f"{WRITER}{transaction}$1"
+
+
+def is_key(object_id: str) -> bool:
+    """Whether a row is that of an idempotency key or of a long write."""
+    return object_id.startswith(f"{ONCE}$")
+
+
+def of_writers() -> str:
+    """A filter for the rows of long writes."""
+    return f"{OBJECT_ID} > '{WRITER}' AND {OBJECT_ID} < '{WRITER}~'"
+
+
+def of_ids(literals: str) -> str:
+    """A filter for the rows of some ids, which are SQL.
+
+    >>> of_ids("'v1', 'v2'")
+    "object_id IN ('v1', 'v2')"
+    """
+    return f"{OBJECT_ID} IN ({literals})"
 
 
 def split_version_id(object_id: str) -> tuple[str, int] | None:

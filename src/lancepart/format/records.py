@@ -7,6 +7,7 @@ and gets the prefix when its row is next written.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -14,7 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.errors import InvalidTableStateError
-from lancepart.format.names import OWN, READ_VERSION, TABLE, TABLE_VERSION, split_version_id, version_id
+from lancepart.format.names import (
+    CHANGE,
+    METADATA,
+    OWN,
+    READ_VERSION,
+    TABLE,
+    TABLE_VERSION,
+    split_version_id,
+    version_id,
+)
 from lancepart.format.numbers import Blocks
 from lancepart.format.rows import Row, dump_metadata
 from lancepart.model.aliases import JsonMapping, JsonObject, Value
@@ -22,12 +32,12 @@ from lancepart.model.aliases import JsonMapping, JsonObject, Value
 NUMBER, VERSION = f"{OWN}n", f"{OWN}version"
 ROWS, BYTES, FRAGMENTS = f"{OWN}rows", f"{OWN}bytes", f"{OWN}fragments"
 TRANSACTION, OPERATION, BY = f"{OWN}transaction", f"{OWN}operation", f"{OWN}by"
-ADDED, DELETED, MOVED, CHANGE = f"{OWN}added", f"{OWN}deleted", f"{OWN}moved", f"{OWN}change"
+ADDED, DELETED, MOVED = f"{OWN}added", f"{OWN}deleted", f"{OWN}moved"
 LOCATION, FILES = f"{OWN}location", f"{OWN}files"
 NUMBERS = f"{OWN}numbers"
 KEY, SEQUENCE = f"{OWN}key", f"{OWN}sequence"
 
-HAS_MOVED = "metadata LIKE '%moved\":%'"
+HAS_MOVED = f"{METADATA} LIKE '%moved\":%'"
 
 _STATS = (ROWS, BYTES, FRAGMENTS)
 _OF_LEAF = (NUMBER, *_STATS)
@@ -35,8 +45,8 @@ _OF_VERSION = (TRANSACTION, OPERATION, BY, ADDED, DELETED, CHANGE, *_STATS)
 _OF_KEY = (KEY, SEQUENCE, TRANSACTION, OPERATION, BY)
 _TEXTS = frozenset({TRANSACTION, OPERATION, BY, KEY})
 _BARE = {key: key.removeprefix(OWN) for key in (*_OF_LEAF, *_OF_VERSION, *_OF_KEY, MOVED, LOCATION)}
-_SPELLED = r'^\{"lancepart\.n":(?P<n>\d+),"lancepart\.version":(?P<version>\d+),"lancepart\.rows":(?P<rows>\d+),'
-_SIZES = rf'{_SPELLED}"lancepart\.bytes":(?P<bytes>\d+),"lancepart\.fragments":(?P<fragments>\d+)'
+_SPELLED = r"^\{" + "".join(rf'"{re.escape(key)}":(?P<{key.removeprefix(OWN)}>\d+),' for key in (NUMBER, VERSION, ROWS))
+_SIZES = _SPELLED + ",".join(rf'"{re.escape(key)}":(?P<{key.removeprefix(OWN)}>\d+)' for key in (BYTES, FRAGMENTS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,24 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from lancepart.errors import InvalidTableStateError
-from lancepart.format.names import BASE_OBJECTS, LOCATION, METADATA, NAMESPACE, OBJECT_ID, OBJECT_TYPE, TABLE
+from lancepart.format.names import (
+    BASE_OBJECTS,
+    E_TAG,
+    LOCATION,
+    MANIFEST_PATH,
+    MANIFEST_SIZE,
+    METADATA,
+    NAMESPACE,
+    OBJECT_ID,
+    OBJECT_TYPE,
+    TABLE,
+    TABLE_VERSION,
+)
 from lancepart.model.aliases import JsonMapping, JsonObject, Value
 
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 PRIMARY_KEY_POSITION = "lance-schema:unenforced-primary-key:position"
-FINISHED_LATER = frozenset({"manifest_path", "manifest_size", "e_tag"})
+FINISHED_LATER = frozenset({MANIFEST_PATH, MANIFEST_SIZE, E_TAG})
 CREATED_AT = pa.field("created_at", pa.timestamp("us", "UTC"))
 
 SCHEMA = pa.schema(
@@ -46,22 +58,22 @@ class Row:
     def read(cls, values: JsonMapping) -> Row:
         """Make a row of what a scan gave."""
         own: JsonObject = {name: values.get(name) for name in SCHEMA.names}
-        bases = own["base_objects"]
+        bases = own[BASE_OBJECTS]
         return cls(
-            object_id=own["object_id"],
-            object_type=own["object_type"],
-            location=own["location"],
-            metadata=parse_metadata(own["object_id"], own["metadata"]),
+            object_id=own[OBJECT_ID],
+            object_type=own[OBJECT_TYPE],
+            location=own[LOCATION],
+            metadata=parse_metadata(own[OBJECT_ID], own[METADATA]),
             base_objects=None if bases is None else tuple(bases),
-            created_at=own["created_at"],
+            created_at=own[CREATED_AT.name],
             columns={name: value for name, value in values.items() if name not in own},
         )
 
     def value(self, column: str) -> Value:
         """What goes into a column of the manifest."""
-        if column == "metadata":
+        if column == METADATA:
             return None if self.metadata is None else dump_metadata(self.metadata)
-        if column == "base_objects":
+        if column == BASE_OBJECTS:
             return None if self.base_objects is None else list(self.base_objects)
         if column in SCHEMA.names:
             return getattr(self, column)
@@ -86,6 +98,11 @@ def table_row(object_id: str, location: str, properties: Mapping[str, str] | Non
     """The row of a table that is entered now: where it is, and its properties if it has any."""
     metadata = dict(properties) if properties else None
     return Row(object_id=object_id, object_type=TABLE, location=location, metadata=metadata, created_at=now())
+
+
+def staged_row(object_id: str, metadata: JsonMapping, created_at: datetime) -> Row:
+    """The row of a table's version whose manifest is staged, in a catalog that manages versions."""
+    return Row(object_id=object_id, object_type=TABLE_VERSION, metadata=metadata, created_at=created_at)
 
 
 def read_rows(found: pa.Table | None) -> list[Row]:

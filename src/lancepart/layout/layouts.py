@@ -43,6 +43,10 @@ class Layout(Protocol):
         """What the layout is called."""
 
     @property
+    def records_versions(self) -> bool:
+        """Whether ``table_version`` rows record each change of a leaf, and the commit that made it."""
+
+    @property
     def pointers(self) -> tuple[str, ...]:
         """The columns of ``__manifest`` that say what to read of a leaf; none if no query of it finds leaves."""
 
@@ -83,6 +87,7 @@ class ManifestLayout:
     """The current layout: all in ``__manifest``, columns known by field id."""
 
     name: str = MANIFEST
+    records_versions: bool = True
     pointers: tuple[str, ...] = (READ_VERSION.name,)
 
     def capabilities(self, metadata: TableMetadata) -> Capabilities:
@@ -91,7 +96,7 @@ class ManifestLayout:
         return Capabilities(
             publishing=CommitMode.STRONG if strong else CommitMode.WEAK,
             snapshots=strong,
-            version_rows=True,
+            version_rows=self.records_versions,
             evolution=True,
             maintenance=True,
             distributed_writes=True,
@@ -172,12 +177,13 @@ class DraftLayout(ManifestLayout):
     """The expression draft: the same, but for the columns on table rows that say what to read."""
 
     name: str = DRAFT
+    records_versions: bool = False
     pointers: tuple[str, ...] = (READ_VERSION.name, READ_BRANCH.name, READ_TAG.name)
 
     def capabilities(self, metadata: TableMetadata) -> Capabilities:
         """Rows are read and written as in the current layout; the rest needs what the draft does not record."""
         known = ManifestLayout.capabilities(self, metadata)
-        return replace(known, version_rows=False, evolution=False, maintenance=False)
+        return replace(known, evolution=False, maintenance=False)
 
     def unsupported(self, what: str) -> UnsupportedOperationError:
         """The error for something that the draft does not record enough for."""
@@ -200,6 +206,7 @@ class HiveLayout:
     """The Hive-style tree: values in names, columns known by name."""
 
     name: str = HIVE
+    records_versions: bool = False
     pointers: tuple[str, ...] = ()
 
     def capabilities(self, metadata: TableMetadata) -> Capabilities:
@@ -207,7 +214,7 @@ class HiveLayout:
         return Capabilities(
             publishing=CommitMode.DIRECT,
             snapshots=False,
-            version_rows=False,
+            version_rows=self.records_versions,
             evolution=False,
             maintenance=False,
             distributed_writes=False,

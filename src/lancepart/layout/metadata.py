@@ -12,7 +12,19 @@ from typing import TypeVar
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, InvalidTableStateError, TableNotFoundError, UnsupportedOperationError
-from lancepart.format.names import CHANGE, FORMAT, LAST_FIELD, MODE, ORIGIN, PAST_NAMES, SALT, SCHEMA, SPEC_PREFIX
+from lancepart.format.names import (
+    CHANGE,
+    FEATURES,
+    FORMAT,
+    FORMAT_VERSION,
+    LAST_FIELD,
+    MODE,
+    ORIGIN,
+    PAST_NAMES,
+    SALT,
+    SCHEMA,
+    SPEC_PREFIX,
+)
 from lancepart.model import draft
 from lancepart.model.aliases import Value
 from lancepart.model.schema import (
@@ -28,9 +40,6 @@ from lancepart.model.schema import (
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.trust import check_stored, trusted
 
-FORMAT_VERSION = 1
-FLOORS = "floors"
-FEATURES = frozenset({"derived-names", "leaf-field-ids", FLOORS})
 STRONG, WEAK = "strong", "weak"
 FOREIGN = "foreign"
 MANIFEST, DRAFT, HIVE = "manifest", "draft", "hive"

@@ -62,6 +62,11 @@ def find(root: Root, namespace: Sequence[str] = ()) -> TableManifest:
     raise TableNotFoundError(f"there is no partitioned table at {where}: make one with lancepart.create_table")
 
 
+def is_unmoved_tree(snapshot: Snapshot, path: Sequence[str]) -> bool:
+    """Whether a namespace of a larger catalog is a table itself, which has no root of its own before an upgrade."""
+    return hive.is_hive(namespace_properties(snapshot, path))
+
+
 def moved(root: Root, location: str) -> Root:
     """The root of its own that a table of a larger catalog has."""
     return Root(root.uri_of(location), root.storage_options)

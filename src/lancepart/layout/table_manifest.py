@@ -41,8 +41,13 @@ def catalog_of(manifest: TableManifest) -> Manifest:
 
 
 def tree_of(manifest: TableManifest) -> TreeManifest | None:
-    """The tree of a table whose leaves are written one by one; ``None`` for one whose writes are commits."""
+    """The tree of a Hive-style table, for the modules that write and upgrade one; ``None`` for other tables."""
     return manifest if isinstance(manifest, TreeManifest) else None
+
+
+def has_commits(manifest: TableManifest) -> bool:
+    """Whether writes are commits to the table's own ``__manifest``; otherwise leaves are written one by one."""
+    return tree_of(manifest) is None
 
 
 def namespace_of(manifest: TableManifest) -> tuple[str, ...]:

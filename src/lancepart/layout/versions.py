@@ -8,7 +8,7 @@ from itertools import compress
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancepart.format.names import OBJECT_ID, READ_VERSION, TABLE_VERSION, of_type, split_version_id, version_id
+from lancepart.format.names import OBJECT_ID, READ_VERSION, TABLE_VERSION, of_ids, of_type, split_version_id, version_id
 from lancepart.format.records import Stats
 from lancepart.storage.snapshot import Snapshot, beneath, literals
 
@@ -110,6 +110,6 @@ def _recorded(snapshot: Snapshot, numbers: Mapping[str, int]) -> dict[str, int |
     if not numbers:
         return {}
     wanted = {version_id(key, number): key for key, number in numbers.items()}
-    few = f" AND object_id IN ({literals(wanted)})" if len(wanted) <= _LOOKED_UP else ""
+    few = f" AND {of_ids(literals(wanted))}" if len(wanted) <= _LOOKED_UP else ""
     found = snapshot.scan(f"{of_type(TABLE_VERSION)}{few}", columns=[OBJECT_ID, READ_VERSION.name])
     return {wanted[item]: version for item, version in _pairs(found) if item in wanted}

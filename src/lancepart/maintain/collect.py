@@ -9,9 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 from lancepart.commit import manifest_changes, writers
 from lancepart.commit.floors import highest
-from lancepart.commit.idempotency import is_key
 from lancepart.errors import InvalidInputError, TableVersionNotFoundError, UnsupportedOperationError
-from lancepart.format.names import OLDEST, TABLE_VERSION, split_version_id, version_id
+from lancepart.format.names import OLDEST, TABLE_VERSION, is_key, split_version_id, version_id
 from lancepart.layout import create
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import STRONG, TableMetadata

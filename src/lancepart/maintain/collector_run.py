@@ -15,12 +15,12 @@ from functools import partial
 from lancepart.commit import manifest_changes
 from lancepart.commit.floors import Floor
 from lancepart.errors import ConcurrentModificationError
-from lancepart.format.names import METADATA
+from lancepart.format.names import FLOORS, METADATA
 from lancepart.format.rows import dump_metadata
-from lancepart.layout.metadata import FLOORS, TableMetadata, requiring
+from lancepart.layout.metadata import TableMetadata, requiring
 from lancepart.maintain import index_files, sweep
 from lancepart.maintain.index_files import OldPart
-from lancepart.maintain.kept import Kept, kept
+from lancepart.maintain.kept import KeptVersions, kept
 from lancepart.maintain.leaf_maintenance import MaintenanceResult
 from lancepart.maintain.local import LOCAL
 from lancepart.maintain.progress import track
@@ -45,7 +45,7 @@ class Collecting:
     cutoff: datetime
     executor: Executor = LOCAL
     progress: bool = True
-    before: Kept = field(default_factory=Kept)
+    before: KeptVersions = field(default_factory=KeptVersions)
     notes: list[str] = field(default_factory=list)
     parts: list[OldPart] = field(default_factory=list)
     bare: list[str] = field(default_factory=list)

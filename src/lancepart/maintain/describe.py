@@ -85,7 +85,7 @@ def partition_by(metadata: TableMetadata) -> tuple[str, ...]:
     for field in metadata.spec.fields:
         names = [metadata.owners[number].name for number in field.source_ids if number in metadata.owners]
         if field.transform is not None:
-            found.append(names[0] if names and field.transform.name == "identity" else field.transform.call(names))
+            found.append(field.transform.call(names))
         else:
             found.append(f"expr({field.expression}) AS {field.field_id}")
     return tuple(found)

@@ -10,14 +10,14 @@ from dataclasses import asdict
 
 import pyarrow as pa
 
-from lancepart.commit.idempotency import is_key
 from lancepart.errors import InvalidInputError
-from lancepart.format.names import CHANGE, READ_VERSION
+from lancepart.format.names import CHANGE, READ_VERSION, is_key
 from lancepart.format.records import VersionRecord, signature_of
 from lancepart.layout import create
 from lancepart.layout.declared_indices import declared
+from lancepart.layout.layouts import layout_of
 from lancepart.layout.leaves import Leaf
-from lancepart.layout.metadata import STRONG, TableMetadata, is_draft
+from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.layout.table_manifest import TableManifest, catalog_of, load
 from lancepart.maintain import faults
 from lancepart.maintain.inspect_schemas import (
@@ -174,7 +174,7 @@ class Inspect:
 
     def _is_unsigned(self, item: VersionInfo) -> bool:
         """Whether a commit changed rows of a layout in which it records nothing of itself."""
-        return item.kind in _CHANGES_OF_ROWS and is_draft(history.at(self._catalog, item.version).properties)
+        return item.kind in _CHANGES_OF_ROWS and not layout_of(history.at(self._catalog, item.version)).records_versions
 
     def fragments(self) -> pa.Table:
         """The fragments of every leaf that can be opened."""

@@ -6,13 +6,22 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from lancepart.commit.idempotency import is_key
-from lancepart.format.names import METADATA, OBJECT_ID, READ_VERSION, TABLE, TABLE_VERSION, of_type, split_version_id
+from lancepart.format.names import (
+    METADATA,
+    OBJECT_ID,
+    READ_VERSION,
+    TABLE,
+    TABLE_VERSION,
+    is_key,
+    of_type,
+    split_version_id,
+)
 from lancepart.format.records import VersionRecord
 from lancepart.format.rows import Row
 from lancepart.layout import create
+from lancepart.layout.layouts import layout_of
 from lancepart.layout.leaves import Leaf
-from lancepart.layout.metadata import is_draft, is_partitioned
+from lancepart.layout.metadata import is_partitioned
 from lancepart.maintain.sweep import Member
 from lancepart.plan import planner
 from lancepart.storage import history
@@ -24,7 +33,7 @@ _BRANCHES = "/tree/"
 
 
 @dataclass(slots=True)
-class Kept:
+class KeptVersions:
     """The versions that are kept, by directory; ``owners`` are the leaves whose rows name a directory now.
 
     ``perhaps`` are versions recorded without a directory for leaves that have, or had, several.
@@ -59,7 +68,7 @@ class Kept:
             found[top if shared else location].append(member)
         return {top: tuple(members) for top, members in found.items()}
 
-    def newer_than(self, before: Kept, top: str) -> tuple[Member, ...]:
+    def newer_than(self, before: KeptVersions, top: str) -> tuple[Member, ...]:
         """The tables of a directory, with the versions that were not known before."""
         inside = [each for each in {*self.versions, *self.perhaps} if each == top or each.startswith(top + _BRANCHES)]
         return tuple(
@@ -73,13 +82,13 @@ class Kept:
         )
 
 
-def kept(manifest: Manifest, oldest: int) -> Kept:
+def kept(manifest: Manifest, oldest: int) -> KeptVersions:
     """What the snapshots from one up to the latest, and those that tags name, may read."""
-    found, snapshot = Kept(), manifest.snapshot()
+    found, snapshot = KeptVersions(), manifest.snapshot()
     now = planner.plan(snapshot, create.load(snapshot), None).leaves
     then = leaves_at(manifest, oldest)
     tagged, found.lost_tags = _tagged(manifest)
-    for leaf in (*now, *then, *tagged, *_of_draft(manifest, oldest, snapshot.version)):
+    for leaf in (*now, *then, *tagged, *_unrecorded(manifest, oldest, snapshot.version)):
         found.add(leaf)
     found.owners = {leaf.location: leaf.object_id for leaf in now}
     locations: dict[str, set[str]] = defaultdict(set)
@@ -134,11 +143,11 @@ def _tagged(manifest: Manifest) -> tuple[list[Leaf], tuple[str, ...]]:
     return leaves, tuple(lost)
 
 
-def _of_draft(manifest: Manifest, oldest: int, latest: int) -> Iterator[Leaf]:
-    """The leaves of all kept snapshots of the expression draft, which does not record the versions that it names."""
+def _unrecorded(manifest: Manifest, oldest: int, latest: int) -> Iterator[Leaf]:
+    """The leaves of all kept snapshots of a layout that does not record the versions that its rows have named."""
     for version in _between(manifest, oldest, latest):
-        properties = history.at(manifest, version).properties
-        if is_partitioned(properties) and not is_draft(properties):
+        snapshot = history.at(manifest, version)
+        if is_partitioned(snapshot.properties) and layout_of(snapshot).records_versions:
             return
         yield from leaves_at(manifest, version)
 

@@ -32,6 +32,7 @@ from lancepart.read import leaf as reading
 from lancepart.read.engine import Executor
 from lancepart.storage import history, leaf_data, leaf_handle
 from lancepart.storage.manifest import Manifest
+from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import UnreadableError
 
 TARGET_ROWS = 1024 * 1024
@@ -260,7 +261,7 @@ def _count(work: LeafChanges, before: int | None) -> None:
     )
 
 
-def _leaves_at(transaction: Transaction, snapshot: Any) -> tuple[Leaf, ...]:
+def _leaves_at(transaction: Transaction, snapshot: Snapshot) -> tuple[Leaf, ...]:
     return planner.plan(snapshot, create.load(snapshot), None).leaves
 
 

@@ -24,7 +24,7 @@ from lancepart.layout import create
 from lancepart.layout.layouts import refuse_past
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import STRONG, TableMetadata
-from lancepart.layout.table_manifest import TableManifest, catalog_of, tree_of
+from lancepart.layout.table_manifest import TableManifest, catalog_of, has_commits
 from lancepart.maintain import sweep
 from lancepart.maintain.kept import leaves_at
 from lancepart.maintain.sweep import Looking, Member, Removing
@@ -96,7 +96,7 @@ def publish(manifest: TableManifest, path: str | os.PathLike[str] | None) -> Dat
     """Publish the latest snapshot as one Lance dataset at a path, or update the one there."""
     place = UnionPlace.of(manifest.root, path)
     own = catalog_of(manifest)
-    if tree_of(manifest) is not None:
+    if not has_commits(manifest):
         if place.shown != place.uri:
             raise UnsupportedOperationError(
                 "a Hive-style table's root holds nothing but partitions: give a path elsewhere"
@@ -202,7 +202,7 @@ def unpublish(manifest: TableManifest, path: str | os.PathLike[str] | None) -> N
     place = UnionPlace.of(manifest.root, path)
     handle = published.find(manifest.root, place.uri)
     own = catalog_of(manifest)
-    registered = tree_of(manifest) is None and place.key in own.snapshot().properties
+    registered = has_commits(manifest) and place.key in own.snapshot().properties
     if handle is None and not registered:
         raise InvalidInputError(f"nothing is published at {place.uri!r}: inspect.unions() lists what is")
     if handle is not None:

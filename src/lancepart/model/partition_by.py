@@ -16,7 +16,7 @@ from lancepart.model.sql_text import Token, arguments, closing, tokens
 from lancepart.model.suggest import near
 from lancepart.model.transforms import CALENDAR, TRANSFORMS, Identity, Transform
 
-_SPANS = {f"{transform.name}s": at + 1 for at, transform in enumerate(CALENDAR)}
+SPANS = {f"{transform.name}s": at + 1 for at, transform in enumerate(CALENDAR)}
 """Spans of time, each as the number of parts of the calendar that distinguish it from all others."""
 
 
@@ -57,7 +57,7 @@ def spread(item: str, schema: pa.Schema) -> list[str]:
     """
     found, alias = _without_alias(tokens(item)) if item not in schema.names else ([], None)
     called = len(found) >= 3 and found[1].text == "(" and closing(found, 1) == len(found) - 1
-    count = _SPANS.get(str(found[0].name)) if called and found[0].kind == "word" else None
+    count = SPANS.get(str(found[0].name)) if called and found[0].kind == "word" else None
     if count is None:
         return [item]
     inner = item[found[1].end : found[-1].start].strip()
@@ -135,7 +135,7 @@ def _transform_field(
 ) -> PartitionField:
     kind = TRANSFORMS.get(function)
     if kind is None:
-        names = [*TRANSFORMS, *_SPANS, "expr"]
+        names = [*TRANSFORMS, *SPANS, "expr"]
         raise InvalidInputError(
             f"partition_by: unknown transform {function!r}{near(function, names)}; known are {', '.join(names)}"
         )

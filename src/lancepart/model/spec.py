@@ -61,6 +61,11 @@ class PartitionField:
                 f"partition field {self.field_id!r}: {name} takes exactly one source, not {len(ids)}"
             )
 
+    @property
+    def keeps_value(self) -> bool:
+        """Whether its value is that of its source column."""
+        return self.transform is not None and self.transform.keeps_value
+
     def same_values(self, other: PartitionField) -> bool:
         """Whether both fields give the same value for every row, so that they must share their id."""
         mine = (self.source_ids, self.transform, self.expression)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lancepart.model.aliases import Value
 from lancepart.model.spec import PartitionField, PartitionSpec
-from lancepart.model.transforms import Identity, Transform
+from lancepart.model.transforms import Transform
 from lancepart.model.values import canonical, decoded, logical_type
 from lancepart.plan.leaf_pruning import column_of
 
@@ -38,6 +38,11 @@ class KeyFunction:
     transform: Transform | None
     expression: str | None = None
     result_type: pa.DataType = None
+
+    @property
+    def keeps_value(self) -> bool:
+        """Whether its value is that of the key itself."""
+        return self.transform is not None and self.transform.keeps_value
 
     def can_match(self, value: Value) -> bool:
         """Whether a leaf with this value can hold a row that matches: a transform is NULL only of NULL keys."""
@@ -88,10 +93,8 @@ def meet(offered: Iterable[frozenset[KeyFunction]], keys: Sequence[JoinKey]) -> 
             for function in pairs | _implied(common, other, keys) | _implied(other, common, keys)
             if function is not None
         )
-    exact = {function.keys[0] for function in common if isinstance(function.transform, Identity)}
-    kept = [
-        function for function in common if isinstance(function.transform, Identity) or not set(function.keys) <= exact
-    ]
+    exact = {function.keys[0] for function in common if function.keeps_value}
+    kept = [function for function in common if function.keeps_value or not set(function.keys) <= exact]
     return tuple(sorted(kept, key=lambda function: (function.keys, repr(function))))
 
 
@@ -99,7 +102,7 @@ def _implied(
     known: frozenset[KeyFunction], wanted: frozenset[KeyFunction], keys: Sequence[JoinKey]
 ) -> set[KeyFunction | None]:
     """Functions on one side whose arguments the other side knows exactly."""
-    exact = {function.keys[0] for function in known if isinstance(function.transform, Identity)}
+    exact = {function.keys[0] for function in known if function.keeps_value}
     return {function for function in wanted if set(function.keys) <= exact and _follows(function, keys)}
 
 
@@ -138,7 +141,7 @@ def key_function_values(
             reduced = own.transform.reduced(column_of(rows, field), function.transform)
             if reduced is not None:
                 return reduced
-    exact = {own.keys[0]: field for field, own in fields if isinstance(own.transform, Identity)}
+    exact = {own.keys[0]: field for field, own in fields if own.keeps_value}
     arrays = [column_of(rows, exact[place]).cast(logical_type(types[place])) for place in function.keys]
     return canonical(decoded(_applied(function, arrays)))
 

@@ -16,7 +16,6 @@ from lancepart.model.domain import Domain, Span
 from lancepart.model.ordering import ordering
 from lancepart.model.spec import PartitionField
 from lancepart.model.terms import Term
-from lancepart.model.transforms import Bucket, Identity
 from lancepart.model.values import canonical, decoded
 from lancepart.plan.formula import Constraint
 from lancepart.plan.image_memo import Images
@@ -91,7 +90,7 @@ class LeafValues:
         return self._known[source, domain]
 
     def _ask_group(self, fields: list[PartitionField], domain: Domain) -> Bools:
-        identity = next((field for field in fields if isinstance(field.transform, Identity)), None)
+        identity = next((field for field in fields if field.keeps_value), None)
         if identity is not None:
             return self._field(identity, domain)
         kept = self.all()
@@ -209,8 +208,8 @@ class LeafValues:
         """A column's value in each leaf, when the spec also partitions by the column itself."""
         for field in self._groups.get(source, []):
             values = self._values[field.field_id]
-            exact = not pa.types.is_floating(values.type) or isinstance(joint.transform, Bucket)
-            if isinstance(field.transform, Identity) and exact:
+            joined = joint.transform is not None and joint.transform.joins_floats
+            if field.keeps_value and (joined or not pa.types.is_floating(values.type)):
                 return values
         return None
 

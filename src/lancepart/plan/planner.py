@@ -49,7 +49,7 @@ class Plan:
         for spec in self.specs:
             if spec.pushed != "false":
                 pushed = f"\n      AND {spec.pushed}" if spec.pushed else ""
-                tests.append(f"(object_id LIKE 'v{spec.spec_id}$%'{pushed})")
+                tests.append(f"({OBJECT_ID} LIKE 'v{spec.spec_id}$%'{pushed})")
         choices = "\n    OR ".join(tests) or "false"
         columns = ", ".join((OBJECT_ID, LOCATION, *self.pointers))
         return f"SELECT {columns}\nFROM __manifest\nWHERE {of_type(TABLE)}\n  AND (\n    {choices}\n  )"

@@ -32,14 +32,14 @@ from lancepart.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from lancepart.format.names import IDENTITY, OWN_ROOT, SALT
+from lancepart.format.names import IDENTITY, METADATA, OWN_ROOT, SALT
 from lancepart.format.rows import namespace_row
 from lancepart.layout.opening import moved
 from lancepart.model.aliases import JsonMapping
 from lancepart.model.ids import check_path, hashed_location, object_id
 from lancepart.storage import removal
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, RowUpdate, dump_metadata, now
+from lancepart.storage.manifest_rows import NAMESPACE, Change, Row, RowUpdate, metadata_update, now
 from lancepart.storage.snapshot import Snapshot
 
 _OPTION, _STORAGE = "option.", "storage."
@@ -111,8 +111,8 @@ class Warehouse:
             row = self.catalog.require_namespace(snapshot, path)
             assert row is not None
             kept = {**(row.metadata or {}), **changes}
-            metadata = dump_metadata({key: value for key, value in kept.items() if value is not None})
-            return Change(updates=(RowUpdate(object_id=identifier, values={"metadata": metadata}),)), None
+            metadata = {key: value for key, value in kept.items() if value is not None}
+            return Change(updates=(metadata_update(identifier, metadata),)), None
 
         self.catalog.manifest.transact(plan)
 
@@ -179,7 +179,7 @@ class Warehouse:
                 return Change(inserts=(fresh,), touches=touches), None
             if there is None or not there.partitioned or there.location != replaced:
                 raise ConcurrentModificationError(f"table {shown(path)} was replaced or dropped by another writer")
-            update = RowUpdate(object_id=identifier, values={"metadata": dump_metadata(metadata)})
+            update = metadata_update(identifier, metadata)
             return Change(updates=(update,), touches=touches), there.identity
 
         before = self.catalog.snapshot().row(identifier)
@@ -210,7 +210,7 @@ class Warehouse:
                 return Change(), None
             if before is None or own_root(before.metadata) == location:
                 return Change(deletes=(object_id(path),)), None
-            values = {"metadata": before.value("metadata")}
+            values = {METADATA: before.value(METADATA)}
             return Change(updates=(RowUpdate(object_id=before.object_id, values=values),)), None
 
         self.catalog.manifest.transact(plan)

@@ -22,7 +22,7 @@ _MOST = 256
 _Key = tuple[str, str]
 
 
-class Kept:
+class KeptShares:
     """The share of rows that the filters used last kept, at most ``most`` filters."""
 
     def __init__(self, most: int = _MOST) -> None:
@@ -56,4 +56,4 @@ class Kept:
                 self._shares.popitem(last=False)
 
 
-KEPT = Kept()
+KEPT = KeptShares()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -161,8 +160,9 @@ def with_addresses(task: LeafTask) -> Iterator[pa.RecordBatch]:
     shown = _fields(task.metadata, _needed(task, residual))
     names = [name for field in shown if (name := matching.names.get(field_id(field) or 0)) is not None]
     options: LeafScanOptions = {"columns": names, "filter": pushed, **AS_BYTES, **_pace(task, handle)}
+    options["with_row_address"] = True
     with storage_errors(f"read the leaf at {task.leaf.location!r}", task.root):
-        for batch in handle.scanner(**options, with_row_address=True).to_batches():
+        for batch in handle.scanner(**options).to_batches():
             rows = to_table_columns(batch, shown, matching).append_column(ADDRESS, batch.column("_rowaddr"))
             kept = rows if residual is None else matching_rows(rows, residual)
             if kept.num_rows:
@@ -216,7 +216,7 @@ def matched(task: LeafTask, handle: LeafHandle) -> Matching:
 
 def opened(
     task: LeafTask,
-    opener: Callable[[LeafTask], Any],
+    opener: Callable[[LeafTask], LeafHandle],
     matcher: Callable[[LeafTask, LeafHandle], Matching] = matched,
 ) -> OpenLeaf | None:
     """A leaf opened for a task that from now on is about the version that was opened; None if no row can match."""
@@ -229,7 +229,9 @@ def opened(
     return OpenLeaf(task=pinned, handle=handle, matching=matching, pushed=pushed, residual=residual)
 
 
-def _begun(task: LeafTask, opener: Callable[[LeafTask], Any] | None = None) -> tuple[LeafTask, Any] | None:
+def _begun(
+    task: LeafTask, opener: Callable[[LeafTask], LeafHandle] | None = None
+) -> tuple[LeafTask, LeafHandle] | None:
     """The task with its filter answered by the path, and its leaf opened; None when there is nothing to read."""
     settled = _settled(task)
     if settled is None:

@@ -42,7 +42,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class UnionColumns:
     """How a leaf's files give the union's columns: by their ids, or as columns that must be computed."""
 
     ids: Mapping[int, int]
@@ -106,7 +106,7 @@ class Builder:
         self.metadata, self.empty, self.copying = metadata, empty, copying
         shape = empty.shape
         self.columns = list(zip(metadata.schema, shape.schema, shape.ids, strict=True))
-        self._columns: dict[tuple[int, int], tuple[Source, Columns]] = {}
+        self._columns: dict[tuple[int, int], tuple[Source, UnionColumns]] = {}
 
     def fragments(
         self, source: Source, bases: Mapping[int | None, int], numbered: Sequence[tuple[int, Fragment]]
@@ -129,17 +129,17 @@ class Builder:
             made.append((part, hidden))
         return made
 
-    def columns_of(self, source: Source) -> Columns:
+    def columns_of(self, source: Source) -> UnionColumns:
         """Which of the union's columns a leaf's files hold as they are, and which must be computed of them.
 
-        Leaves that share their columns are looked at once; that they are kept keeps their places in memory.
+        Leaves that share their columns are looked at once; keeping them keeps their addresses in memory.
         """
         key = id(source.shape), id(source.matching)
         if key not in self._columns:
             self._columns[key] = (source, self._found_columns(source))
         return self._columns[key][1]
 
-    def _found_columns(self, source: Source) -> Columns:
+    def _found_columns(self, source: Source) -> UnionColumns:
         ids: dict[int, int] = {}
         computed = []
         native = {item[0]: item for item in source.shape.ids}
@@ -156,7 +156,7 @@ class Builder:
                 raise _refused(source.leaf, f"it stores the blobs of {wanted.name!r} in another way")
             else:
                 computed.append((shown.name, wanted))
-        return Columns(ids=ids, computed=tuple(computed))
+        return UnionColumns(ids=ids, computed=tuple(computed))
 
     def shown(self, source: Source, item: Fragment) -> Offsets | None:
         """The offsets of a fragment's rows that the union shows, None for all."""

@@ -13,9 +13,8 @@ from typing import Any
 from lancepart import table
 from lancepart.catalog.context import shown
 from lancepart.errors import InvalidInputError, TableNotFoundError, UnsupportedOperationError
-from lancepart.layout import hive
-from lancepart.layout.hive_tree import namespace_properties
 from lancepart.layout.metadata import TableMetadata
+from lancepart.layout.opening import is_unmoved_tree
 from lancepart.maintain.leaf_maintenance import MaintenanceResult
 from lancepart.model.duration import age
 from lancepart.model.ids import object_id
@@ -61,7 +60,7 @@ def _found(warehouse: Warehouse, given: Arguments) -> tuple[list[str], Entry | N
 
 def _entry(warehouse: Warehouse, given: Arguments) -> Entry:
     path, entry = _found(warehouse, given)
-    if entry is None and hive.is_hive(namespace_properties(warehouse.catalog.snapshot(), path)):
+    if entry is None and is_unmoved_tree(warehouse.catalog.snapshot(), path):
         raise UnsupportedOperationError(f"table {shown(path)} is a Hive-style one: CALL system.upgrade first")
     if entry is None:
         raise TableNotFoundError(f"table {shown(path)} does not exist")

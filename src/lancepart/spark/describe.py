@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lancepart.layout.layouts import capabilities
@@ -48,17 +49,22 @@ def partitions_of(table: PartitionedTable) -> tuple[tuple[str | None, ...], ...]
 
 
 def spelled(metadata: TableMetadata) -> list[JsonMapping]:
-    """The newest partitioning as SQL spells it; of several buckets Spark shows the last one only under that name."""
-    found, fields = [], list(metadata.spec.fields)
+    """The newest partitioning as SQL spells it; Spark shows only the last one of some names, as of buckets."""
+    found: list[JsonMapping] = []
+    fields = list(metadata.spec.fields)
     while fields:
         count = span_of(fields)
-        first = _spelled(fields[max(count - 1, 0)], metadata)
-        found.append({**first, "name": f"{first['name']}s"} if count else first)
-        fields = fields[max(count, 1) :]
-    buckets = [each for each in found if each["name"] == "bucket"]
-    for each in buckets[:-1]:
-        each["name"] = "multi_bucket"
-    return list(found)
+        own, fields = fields[max(count - 1, 0)], fields[max(count, 1) :]
+        first = _spelled(own, metadata)
+        name = f"{first['name']}s" if count else _shown(own, fields) or first["name"]
+        found.append({**first, "name": name})
+    return found
+
+
+def _shown(field: PartitionField, later: Sequence[PartitionField]) -> str | None:
+    """The name of a field that Spark would not show beside a later one of its own name; None: its own."""
+    names = {each.transform.name for each in later if each.transform is not None}
+    return field.transform.repeated_name if field.transform is not None and field.transform.name in names else None
 
 
 def _spelled(field: PartitionField, metadata: TableMetadata) -> JsonObject:

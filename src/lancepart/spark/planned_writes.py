@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.commit.write_job import WriteJob
 from lancepart.errors import InvalidInputError
-from lancepart.model.predicate import Filter
 from lancepart.model.predicate_json import predicate_from_json, predicate_to_json
 from lancepart.spark.plain_writes import PlainRowWriting, PlainWriting
 from lancepart.spark.value_json import ValueJson
 from lancepart.spark.writing import RowWriting, TreeWriting, Writing
 from lancepart.storage.root import Root
-from lancepart.table import open_pinned, open_table
 
 PlannedWrite = Writing | RowWriting | TreeWriting | PlainWriting | PlainRowWriting
 
@@ -38,11 +36,10 @@ _WRITES = ValueJson(
 
 def dumps(planned: PlannedWrite) -> bytes:
     """A planned write as JSON."""
-    where = _where(planned)
-    if where is None or isinstance(where, str):
+    if isinstance(planned, PlainWriting | PlainRowWriting) or planned.filter is None or isinstance(planned.filter, str):
         return _WRITES.dumps(_Spelled(write=planned))
-    text = json.dumps(predicate_to_json(where))
-    return _WRITES.dumps(_Spelled(write=_with(planned, None), where=text, columns=_columns(planned)))
+    text = json.dumps(predicate_to_json(planned.filter))
+    return _WRITES.dumps(_Spelled(write=planned.with_filter(None), where=text, columns=planned.filter_columns()))
 
 
 def loads(text: bytes) -> PlannedWrite:
@@ -52,27 +49,5 @@ def loads(text: bytes) -> PlannedWrite:
         raise InvalidInputError(f"a planned write is not understood: it is a {type(found).__name__}")
     if found.where is None:
         return found.write
-    return _with(found.write, predicate_from_json(json.loads(found.where), found.columns))
-
-
-def _where(planned: PlannedWrite) -> Filter | None:
-    if isinstance(planned, PlainWriting | PlainRowWriting):
-        return None
-    return planned.where if isinstance(planned, TreeWriting) else planned.job.where
-
-
-def _with(planned: PlannedWrite, where: Filter | None) -> PlannedWrite:
-    if isinstance(planned, TreeWriting):
-        return replace(planned, where=where)
-    assert not isinstance(where, str)
-    assert not isinstance(planned, PlainWriting | PlainRowWriting)
-    return replace(planned, job=replace(planned.job, where=where))
-
-
-def _columns(planned: PlannedWrite) -> pa.Schema:
-    """The columns of the table that is written to, which a filter may name."""
-    if isinstance(planned, TreeWriting):
-        return open_table(planned.root.uri, storage_options=planned.root.storage_options).schema
-    assert not isinstance(planned, PlainWriting | PlainRowWriting)
-    root = planned.job.root
-    return open_pinned(root.uri, planned.job.version, storage_options=root.storage_options).schema
+    assert not isinstance(found.write, PlainWriting | PlainRowWriting)
+    return found.write.with_filter(predicate_from_json(json.loads(found.where), found.columns))

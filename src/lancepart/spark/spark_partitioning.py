@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from math import gcd
 
-import numpy as np
 import pyarrow as pa
 
 from lancepart.layout.leaves import Leaf
@@ -19,9 +17,8 @@ from lancepart.layout.metadata import TableMetadata
 from lancepart.model.aliases import JsonMapping, JsonObject, Value
 from lancepart.model.ordering import unscaled
 from lancepart.model.spec import PartitionField, PartitionSpec
-from lancepart.model.transforms import CALENDAR, Bucket, Transform
-
-_DEPTHS = ("year", "year_month", "year_month_day", "year_month_day_hour")
+from lancepart.model.transforms import Transform
+from lancepart.model.transforms.spark_key import SparkKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,59 +39,41 @@ def key_parts(metadata: TableMetadata, spec_ids: Sequence[int], columns: Sequenc
     specs = [spec for spec in metadata.specs if spec.id in set(spec_ids)]
     if not specs:
         return ()
-    common: dict[tuple[str, str], int] | None = None
-    for spec in specs:
-        own = _strengths(spec, metadata, columns)
-        if common is None:
-            common = own
-        else:
-            shared = [each for each in own if each in common]
-            common = {each: _merged(each[0], common[each], own[each]) for each in shared}
-    assert common is not None
-    parts = []
-    for (family, column), strength in common.items():
-        if family == "time":
-            parts.append(KeyPart(transform=_DEPTHS[strength], column=column))
-        elif family != "bucket":
-            parts.append(KeyPart(transform=family, column=column))
-        elif strength > 1:
-            parts.append(KeyPart(transform="bucket", column=column, buckets=strength))
-    return tuple(parts)
+    common = _keys(specs[0], metadata, columns)
+    for spec in specs[1:]:
+        own = _keys(spec, metadata, columns)
+        merged = {each: common[each].common(key) for each, key in own.items() if each in common}
+        common = {each: key for each, key in merged.items() if key is not None}
+    return tuple(
+        KeyPart(transform=key.function, column=column, buckets=key.number) for (_, column), key in common.items()
+    )
 
 
-def _merged(family: str, one: int, other: int) -> int:
-    return gcd(one, other) if family == "bucket" else min(one, other)
-
-
-def _strengths(spec: PartitionSpec, metadata: TableMetadata, columns: Sequence[str]) -> dict[tuple[str, str], int]:
-    """A spec's parts by family and column, each with how fine it is: a number of buckets, how far down the year."""
-    found: dict[tuple[str, str], int] = {}
-    for field in spec.fields:
-        source = metadata.columns.get(field.source_ids[0]) if len(field.source_ids) == 1 else None
-        if source is None or source.name not in columns or field.transform is None:
+def _keys(spec: PartitionSpec, metadata: TableMetadata, columns: Sequence[str]) -> dict[tuple[str, str], SparkKey]:
+    """A spec's keys by family and column."""
+    found: dict[tuple[str, str], SparkKey] = {}
+    for at, field in enumerate(spec.fields):
+        source = metadata.columns.get(field.source_ids[0])
+        if source is None or source.name not in columns:
             continue
-        if field.opaque or field.any_zone:
-            continue
-        if not _is_faithful(field.transform, source.type):
-            continue
-        function = str(field.transform.spark_function)
-        depth = _depth(spec, field.source_ids[0])
-        if isinstance(field.transform, Bucket):
-            found[function, source.name] = max(field.transform.num_buckets, found.get((function, source.name), 0))
-        elif field.transform in CALENDAR[: depth + 1]:
-            found["time", source.name] = depth
-        else:
-            found[function, source.name] = 0
+        own = _transforms(spec.fields, field.source_ids[0], source.type)
+        key = own[at].spark_key(own.values()) if at in own else None
+        if key is not None:
+            name = key.family, source.name
+            found[name] = key.finest(found.get(name, key))
     return found
 
 
-def _depth(spec: PartitionSpec, source: int) -> int:
-    """How far a spec goes down from the year by one column: -1 without a year, 3 down to the hour."""
-    parts = {field.transform for field in spec.fields if field.source_ids == (source,)}
-    depth = -1
-    while depth < 3 and CALENDAR[depth + 1] in parts:
-        depth += 1
-    return depth
+def _transforms(fields: Sequence[PartitionField], source: int, kind: pa.DataType) -> dict[int, Transform]:
+    """The transforms of one column that Spark computes alike, by the position of their field."""
+    return {
+        at: field.transform
+        for at, field in enumerate(fields)
+        if field.source_ids == (source,)
+        and field.transform is not None
+        and not (field.opaque or field.any_zone)
+        and _is_faithful(field.transform, kind)
+    }
 
 
 def _is_faithful(transform: Transform, kind: pa.DataType) -> bool:
@@ -123,39 +102,15 @@ def key_of(parts: Sequence[KeyPart], leaf: Leaf, metadata: TableMetadata) -> tup
 
 
 def _value(part: KeyPart, source: int, kind: pa.DataType, fields: Sequence[PartitionField], leaf: Leaf) -> Value:
-    own = {
-        _label(field.transform): leaf.key[index]
-        for index, field in enumerate(fields)
-        if field.source_ids == (source,) and field.transform is not None
-    }
-    if part.transform == "bucket":
-        multiples = {label: text for label, text in own.items() if label.startswith("bucket_")}
-        text = next(text for label, text in multiples.items() if int(label[7:]) % part.buckets == 0)
-        return None if text == "n" else int(text[1:]) % part.buckets
-    if part.transform in _DEPTHS:
-        texts = [own[each.name] for each in CALENDAR[: _DEPTHS.index(part.transform) + 1]]
-        return None if "n" in texts else _moment(part.transform, [int(text[1:]) for text in texts])
-    return _plain(own[part.transform], kind)
-
-
-def _label(transform: Transform) -> str:
-    return f"bucket_{transform.num_buckets}" if isinstance(transform, Bucket) else str(transform.spark_function)
-
-
-def _moment(transform: str, numbers: Sequence[int]) -> int:
-    """Parts from the year down as the one number that the jar's function gives."""
-    year, month, day, hour = [*numbers, 1, 1, 0][: len(numbers)] + [1, 1, 0][len(numbers) - 1 :]
-    if transform == "year":
-        return year
-    if transform == "year_month":
-        return year * 12 + month - 1
-    months = np.datetime64(year * 12 + month - 1 - 1970 * 12, "M")
-    days = int(months.astype("M8[D]").astype(np.int64)) + day - 1
-    return days if transform == "year_month_day" else days * 24 + hour
+    own = _transforms(fields, source, kind)
+    values = {transform: _plain(leaf.key[at], transform.result_type([kind])) for at, transform in own.items()}
+    keys = (transform.spark_key(values) for transform in values)
+    key = next(each for each in keys if each is not None and each.yields(part.transform, part.buckets))
+    return key.value(part.transform, part.buckets, values)
 
 
 def _plain(text: str, kind: pa.DataType) -> Value:
-    """A value of the column's own type by its key text."""
+    """A partition value of some type by its key text."""
     if text == "n":
         return None
     tag, rest = text[0], text[1:]

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -54,8 +54,30 @@ _MODES = {
 }
 
 
+class _OfJob:
+    """A write whose tasks write fragments for one commit."""
+
+    __slots__ = ()
+    job: WriteJob
+
+    @property
+    def filter(self) -> Filter | None:
+        """The rows that the write replaces."""
+        return self.job.where
+
+    def with_filter(self, where: Filter | None) -> Self:
+        """The same write with another filter."""
+        assert not isinstance(where, str)
+        return replace(self, job=replace(self.job, where=where))  # type: ignore[type-var]
+
+    def filter_columns(self) -> pa.Schema:
+        """The columns of the table at the write's snapshot, which the filter may name."""
+        root = self.job.root
+        return open_pinned(root.uri, self.job.version, storage_options=root.storage_options).schema
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Writing:
+class Writing(_OfJob):
     """The input of the tasks of a write: the job, and the columns of its rows.
 
     ``made`` is the salt of the table if the write made it.
@@ -88,7 +110,7 @@ class Writing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowWriting:
+class RowWriting(_OfJob):
     """A statement that changes rows: its tasks give new rows, and the identities of those that go."""
 
     job: WriteJob
@@ -121,6 +143,19 @@ class TreeWriting:
     mode: str
     where: Filter | None = None
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def filter(self) -> Filter | None:
+        """The rows that the write replaces."""
+        return self.where
+
+    def with_filter(self, where: Filter | None) -> Self:
+        """The same write with another filter."""
+        return replace(self, where=where)
+
+    def filter_columns(self) -> pa.Schema:
+        """The columns of the table, which the filter may name."""
+        return open_table(self.root.uri, storage_options=self.root.storage_options).schema
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> bytes:
         """One task: its rows put aside, and where."""

@@ -8,7 +8,7 @@ import lance
 import pyarrow as pa
 
 from lancepart.errors import InternalError, InvalidTableStateError, LanceNamespaceError
-from lancepart.format.names import OBJECT_ID
+from lancepart.format.names import OBJECT_ID, of_ids
 from lancepart.format.rows import CREATED_AT, PRIMARY_KEY, PRIMARY_KEY_POSITION, SCHEMA
 from lancepart.storage import manifest_maintenance
 from lancepart.storage.dataset import create_dataset
@@ -46,10 +46,10 @@ def make_ready(handle: lance.LanceDataset, root: Root) -> None:
 
 def _require_keys(handle: lance.LanceDataset, root: Root) -> None:
     """Make the key of a manifest that another client created non-nullable, as Lance requires for keys."""
-    if handle.count_rows("object_id IS NULL"):
+    if handle.count_rows(f"{OBJECT_ID} IS NULL"):
         raise InvalidTableStateError("__manifest has rows whose object_id is null: delete them with another client")
     with storage_errors("require object_id in __manifest", root):
-        handle.alter_columns({"path": "object_id", "nullable": False})  # type: ignore[dict-item]
+        handle.alter_columns({"path": OBJECT_ID, "nullable": False})  # type: ignore[dict-item]
 
 
 def refuse_doubles(change: Change) -> None:
@@ -64,7 +64,7 @@ def merge(handle: lance.LanceDataset, change: Change, snapshot: Snapshot) -> pa.
 
     Moves the handle to the new version, and gives back the rows that it wrote.
     """
-    gone = f"object_id IN ({literals(change.deletes)})" if change.deletes else None
+    gone = of_ids(literals(change.deletes)) if change.deletes else None
     if not change.inserts and not change.existing_ids:
         assert gone is not None
         if handle.delete(gone, conflict_retries=0)["num_deleted_rows"] != len(change.deletes):

@@ -25,6 +25,7 @@ from lancepart.format.names import (
     REQUIRED_COLUMNS,
     TABLE,
     TABLE_VERSION,
+    of_ids,
     of_type,
     split_version_id,
     version_id,
@@ -154,7 +155,7 @@ class Snapshot:
         known = set(seen.column(OBJECT_ID).to_pylist()) | self._absent
         missing = [item for item in ids if item not in known]
         if missing:
-            found = self.scan(f"object_id IN ({literals(missing)})")
+            found = self.scan(of_ids(literals(missing)))
             assert found is not None
             self._absent |= set(missing) - set(found.column(OBJECT_ID).to_pylist())
             seen = pa.concat_tables([seen, found])
@@ -241,7 +242,7 @@ class Snapshot:
         prefix = f"{parent}$" if parent else ""
         where = _and(beneath(parent) if parent else None, object_type)
         if after is not None:
-            where += f" AND object_id > {literal(prefix + after)}"
+            where += f" AND {OBJECT_ID} > {literal(prefix + after)}"
         found = self.scan(where, columns=[OBJECT_ID])
         if found is None:
             return []
@@ -260,7 +261,7 @@ class Snapshot:
             return None
         kind = of_type(TABLE_VERSION)
         if len(ids) <= _LOOKED_UP:
-            return self.scan(f"{kind} AND object_id IN ({literals(ids)})", columns=columns)
+            return self.scan(f"{kind} AND {of_ids(literals(ids))}", columns=columns)
         with storage_errors("read __manifest", self.root):
             found = self.handle.to_table(filter=kind, columns=[OBJECT_ID], with_row_id=True)
             wanted = pc.is_in(found.column(OBJECT_ID), value_set=pa.array(ids, pa.string()))
@@ -283,8 +284,8 @@ class Snapshot:
         """The tables inside a directory, or in one of its parents."""
         parts = location.split("/")
         above = literals("/".join(parts[:depth]) for depth in range(1, len(parts)))
-        inside = f"location >= {literal(location + '/')} AND location < {literal(location + '0')}"
-        where = f"({inside} OR location IN ({above}))" if above else inside
+        inside = f"{LOCATION} >= {literal(location + '/')} AND {LOCATION} < {literal(location + '0')}"
+        where = f"({inside} OR {LOCATION} IN ({above}))" if above else inside
         found = self.scan(f"{of_type(TABLE)} AND {where}")
         return read_rows(found)
 
@@ -323,7 +324,7 @@ def beneath(object_id: str) -> str:
     >>> beneath("ns")
     "object_id >= 'ns$' AND object_id < 'ns%'"
     """
-    return f"object_id >= {literal(object_id + '$')} AND object_id < {literal(object_id + '%')}"
+    return f"{OBJECT_ID} >= {literal(object_id + '$')} AND {OBJECT_ID} < {literal(object_id + '%')}"
 
 
 def _and(where: str | None, object_type: str | None) -> str:

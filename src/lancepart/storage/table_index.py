@@ -11,7 +11,9 @@ from typing import Any, TypeVar
 
 import lance
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+from lance import Session
 from lance.bitmap import Bitmap
 from lance.dataset import Index, IndexFile
 
@@ -50,7 +52,7 @@ def place_of(name: str) -> str:
     return f"{DIRECTORY}/{name}"
 
 
-def build(handle: lance.LanceDataset, column: str, kind: str, numbers: Sequence[int], params: JsonMapping) -> Any:
+def build(handle: lance.LanceDataset, column: str, kind: str, numbers: Sequence[int], params: JsonMapping) -> Index:
     """Build an index over some fragments of a union on disk, without making it part of the union.
 
     One of texts answers queries for phrases too, as those in memory do.
@@ -62,7 +64,7 @@ def build(handle: lance.LanceDataset, column: str, kind: str, numbers: Sequence[
     return handle.merge_existing_index_segments([built]) if kind == _TEXT_KIND else built
 
 
-def write(root: Root, name: str, built: Any, fragments: Mapping[str, int]) -> None:
+def write(root: Root, name: str, built: Index, fragments: Mapping[str, int]) -> None:
     """Write down what a part is, so that any reader can use it."""
     type_url, value = built.index_details or ("", b"")
     facts = {
@@ -178,13 +180,14 @@ def write_lookup(root: Root, name: str, keys: pa.Table, leaves: Sequence[tuple[s
     Files(root).put(f"{place_of(name)}/{FACTS}", json.dumps(recorded).encode())
 
 
-def open_lookup(root: Root, name: str, *, session: Any = None) -> lance.LanceDataset:
+def open_lookup(root: Root, name: str, *, session: Session | None = None) -> lance.LanceDataset:
     """Open a look-up of keys."""
     with storage_errors("open a look-up of keys", root):
         options = root.lance_options
         return lance.dataset(root.uri_of(place_of(name)), storage_options=options, session=session)
 
 
-def leaves_with(handle: lance.LanceDataset, where: str) -> Any:
+def leaves_with(handle: lance.LanceDataset, where: str) -> npt.NDArray[np.int32]:
     """The numbers of the leaves that hold a key that a filter matches."""
-    return np.unique(handle.scanner(columns=[LEAF], filter=where).to_table().column(LEAF).to_numpy())
+    found: npt.NDArray[np.int32] = handle.scanner(columns=[LEAF], filter=where).to_table().column(LEAF).to_numpy()
+    return np.unique(found)

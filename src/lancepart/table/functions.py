@@ -17,9 +17,9 @@ from lancepart.layout import opening, same_definition
 from lancepart.layout.metadata import STRONG
 from lancepart.layout.table_manifest import (
     catalog_of,
+    has_commits,
     past_version,
     pinned_version,
-    tree_of,
 )
 from lancepart.model.spec import PartitionField
 from lancepart.storage.root import Root
@@ -122,14 +122,14 @@ def open_held(
     """Open a table to be read only, fixed at its newest snapshot or at another, which is opened once and stays open."""
     manifest = opening.find(Root.parse(root, storage_options))
     wanted = past_version(manifest, version)
-    if tree_of(manifest) is None:
+    if has_commits(manifest):
         wanted = catalog_of(manifest).hold(wanted)
     return PartitionedTable(manifest, version=wanted)
 
 
 def discard_new_table(table: PartitionedTable) -> None:
     """Remove a table that was just created, unless there was a commit to it; one without snapshots is kept."""
-    if tree_of(table._manifest) is None:
+    if has_commits(table._manifest):
         from lancepart.maintain.discard import discard_new
 
         discard_new(catalog_of(table._manifest), table.metadata.salt or "")

@@ -9,7 +9,9 @@ from itertools import pairwise
 
 from lancepart.errors import InvalidInputError
 from lancepart.model.allowed import ALLOWED
+from lancepart.model.partition_by import SPANS
 from lancepart.model.sql_text import Token, tokens
+from lancepart.model.transforms import TRANSFORMS
 
 MOST_ROWS = 200
 
@@ -17,11 +19,7 @@ _WORDS = (
     *("all", "and", "any", "between", "case", "cast", "else", "exists", "extract", "ilike", "in", "is", "like", "not"),
     *("on", "or", "then", "try_cast", "when", "where"),
 )
-_PARTS = (
-    *("bucket", "day", "days", "hour", "hours", "identity", "month", "months", "multi_bucket", "truncate", "year"),
-    "years",
-)
-_CALLED = ALLOWED.union(_WORDS, _PARTS)
+_CALLED = ALLOWED.union(_WORDS, TRANSFORMS, SPANS)
 """What may stand before a parenthesis: functions of bounded cost, partition functions and words of SQL."""
 
 

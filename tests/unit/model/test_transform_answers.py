@@ -122,6 +122,34 @@ def test_sql_filters_and_spark_have_a_spelling_for_it(transform: Transform) -> N
 
 
 @every
+def test_spark_groups_leaves_by_its_value_or_by_one_that_follows_from_it(transform: Transform) -> None:
+    values = {transform: transform.apply([SAMPLES[transform.name]])[0].as_py()}
+
+    key = transform.spark_key(values)
+
+    assert (key is None) == (transform.spark_function is None)
+    if key is not None:
+        assert key.transform == transform
+        assert key.finest(key) == key
+        assert key.common(key) == key
+        assert key.yields(key.function, key.number)
+        assert not key.yields("another", key.number)
+        assert key.value(key.function, key.number, values) == values[transform]
+        assert key.value(key.function, key.number, {transform: None}) is None
+
+
+@every
+def test_only_a_transform_that_keeps_values_is_its_column(transform: Transform) -> None:
+    column = SAMPLES[transform.name]
+
+    assert transform.keeps_value == (transform.call(["col0"]) == "col0")
+    assert not transform.keeps_value or transform.apply([column]).to_pylist() == column.to_pylist()
+    assert transform.repeated_name is None or transform.repeated_name in TRANSFORMS
+    if transform.joins_floats:
+        assert len(set(transform.apply([pa.array([0.0, -0.0])]).to_pylist())) == 1
+
+
+@every
 def test_the_numbers_that_become_a_value_are_those_of_its_span(transform: Transform) -> None:
     found = transform.source_span(12) if transform.keeps_type and transform.takes_number() else None
     if found is not None:

@@ -31,7 +31,7 @@ def batches(*rows: int) -> Iterator[pa.RecordBatch]:
 
 def test_a_share_is_remembered_when_all_rows_were_read(table: lp.PartitionedTable) -> None:
     own = table.scan().plan().leaves[0]
-    known = kept.Kept()
+    known = kept.KeptShares()
     assert not known.keeps_many(KEY, own)
     stopped = known.counted(batches(500, 500), KEY, own, None)
     next(stopped)
@@ -45,7 +45,7 @@ def test_a_share_is_remembered_when_all_rows_were_read(table: lp.PartitionedTabl
 
 def test_wide_rows_are_left_to_lance(table: lp.PartitionedTable) -> None:
     own = table.scan().plan().leaves[0]
-    known = kept.Kept()
+    known = kept.KeptShares()
     list(known.counted(batches(900), KEY, own, None))
     assert known.keeps_many(KEY, own)
     assert not known.keeps_many(KEY, replace(own, stats=Stats(rows=1_000, bytes=1_000_000, fragments=1)))
@@ -54,7 +54,7 @@ def test_wide_rows_are_left_to_lance(table: lp.PartitionedTable) -> None:
 
 def test_few_filters_are_remembered(table: lp.PartitionedTable) -> None:
     own = table.scan().plan().leaves[0]
-    known = kept.Kept(most=2)
+    known = kept.KeptShares(most=2)
     for n in range(3):
         list(known.counted(batches(900), ("root", str(n)), own, None))
     assert [known.keeps_many(("root", str(n)), own) for n in range(3)] == [False, True, True]
@@ -72,7 +72,7 @@ def test_the_next_leaves_are_read_early_and_have_the_same_rows(
         return plain(*given, late=late)
 
     monkeypatch.setattr(leaf, "scanned", scanned)
-    monkeypatch.setattr(leaf, "KEPT", kept.Kept())
+    monkeypatch.setattr(leaf, "KEPT", kept.KeptShares())
 
     def rows() -> list[tuple[int, str]]:
         tasks = table.scan(where, columns=["x", "text"]).tasks()

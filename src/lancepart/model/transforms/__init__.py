@@ -1,6 +1,6 @@
 """The well-known transforms: one small class each, with everything that depends on the transform; all in UTC.
 
-To add one, write its module here, name it in ``TRANSFORMS``, and write its twin in the jar and its tests.
+To add one, write its module here, name its class in ``TRANSFORMS``, and write its twin in the jar and its tests.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import fields
 from typing import ClassVar, Self
 
@@ -13,6 +13,7 @@ from lance_namespace_urllib3_client.models.partition_transform import PartitionT
 from lancepart.errors import InvalidInputError
 from lancepart.model.domain import Domain
 from lancepart.model.ordering import Ordering
+from lancepart.model.transforms.spark_key import SparkKey
 from lancepart.model.values import logical_type
 
 MAX_INT32 = 2**31 - 1
@@ -36,6 +37,12 @@ class Transform(ABC):
     """Whether the image of a range is known without trying each value in it."""
     keeps_type: ClassVar[bool] = False
     """Whether its values have the type of the source."""
+    keeps_value: ClassVar[bool] = False
+    """Whether its value is that of the source, so that every function of the source follows from it."""
+    joins_floats: ClassVar[bool] = False
+    """Whether both zeros have one value of it, and all NaNs, as they have one partition value."""
+    repeated_name: ClassVar[str | None] = None
+    """Its name in Spark where a later field has the same one; None if Spark shows several of one name."""
     is_time_part: ClassVar[bool] = False
     """Whether it takes the part of an instant that it is named after."""
     null_type: ClassVar[pa.DataType] = pa.int64()
@@ -93,6 +100,10 @@ class Transform(ABC):
     def spark_function(self) -> str | None:
         """The function of the jar that groups values as this transform does; None if the jar has none."""
         return self.name
+
+    def spark_key(self, beside: Collection[Transform]) -> SparkKey | None:
+        """The key that Spark can group leaves by, with the transforms beside it over the same column; None if none."""
+        return None if self.spark_function is None else SparkKey(self, self.spark_function)
 
     def image(self, domain: Domain, target: Ordering, *, any_zone: bool = False) -> Domain | None:
         """The partition values of a domain of source values, where ``maps_ranges``; None when nothing is known."""

@@ -2,18 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import gcd
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.model import hashing
+from lancepart.model.aliases import Value
 from lancepart.model.domain import Domain
 from lancepart.model.join_keys import hash_alike
 from lancepart.model.ordering import Ordering
 from lancepart.model.transforms.base import Transform, check_positive
+from lancepart.model.transforms.spark_key import SparkKey
+
+
+@dataclass(frozen=True, slots=True)
+class BucketKey(SparkKey):
+    """A bucket of many, which is a bucket of fewer where their number divides it."""
+
+    def finest(self, other: SparkKey) -> SparkKey:
+        """The one of more buckets."""
+        return other if other.number > self.number else self
+
+    def common(self, other: SparkKey) -> SparkKey | None:
+        """As many buckets as divide both numbers."""
+        number = gcd(self.number, other.number)
+        return replace(self, number=number) if number > 1 else None
+
+    def yields(self, function: str, number: int) -> bool:
+        """Whether the number of buckets divides its own."""
+        return function == self.function and self.number % number == 0
+
+    def value(self, function: str, number: int, values: Mapping[Transform, Value]) -> Value:
+        """The remainder of the remainder."""
+        found = values[self.transform]
+        return None if found is None else found % number
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +53,8 @@ class Bucket(Transform):
     num_buckets: int
     name = "bucket"
     suffix = "bucket"
+    joins_floats = True
+    repeated_name: ClassVar[str | None] = "multi_bucket"
 
     def __post_init__(self) -> None:
         check_positive(self.name, "num_buckets", self.num_buckets)
@@ -51,6 +79,11 @@ class Bucket(Transform):
     def spark_function(self) -> str | None:
         """One function, whatever the number of columns: of a single one both kinds of buckets are the same."""
         return "bucket"
+
+    def spark_key(self, beside: Collection[Transform]) -> SparkKey | None:
+        """The bucket; a single one says nothing."""
+        function = self.spark_function
+        return None if function is None or self.num_buckets == 1 else BucketKey(self, function, self.num_buckets)
 
     def any_image(self, domains: Sequence[Domain | None], target: Ordering) -> Domain | None:
         """Any bucket, and no bucket at all only where every source may be NULL."""
@@ -83,6 +116,7 @@ class MultiBucket(Bucket):
 
     name = "multi_bucket"
     suffix = "multi_bucket"
+    repeated_name = None
     takes_many = True
 
     def apply(self, arrays: Sequence[pa.Array]) -> pa.Array:

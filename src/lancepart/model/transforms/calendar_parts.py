@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,11 +10,50 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancepart.model.aliases import Value
 from lancepart.model.calendar import hours_of, year_of, year_ranges
 from lancepart.model.domain import Domain
 from lancepart.model.ordering import Ordering
 from lancepart.model.transforms.base import Transform
+from lancepart.model.transforms.spark_key import SparkKey
 from lancepart.model.values import decoded
+
+_SPANS = ("year", "year_month", "year_month_day", "year_month_day_hour")
+"""The jar's functions of a span of time, each by the parts from the year down."""
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarKey(SparkKey):
+    """The parts from the year down as one number, from which those of fewer parts follow."""
+
+    @property
+    def family(self) -> str:
+        """One for all spans of time."""
+        return _SPANS[0]
+
+    def common(self, other: SparkKey) -> SparkKey | None:
+        """The longer span of time."""
+        return min(self, other, key=lambda each: _SPANS.index(each.function))
+
+    def yields(self, function: str, number: int) -> bool:
+        """Whether the function takes these parts, or fewer from the year down."""
+        return function in _SPANS[: _SPANS.index(self.function) + 1]
+
+    def value(self, function: str, number: int, values: Mapping[Transform, Value]) -> Value:
+        """The number that the jar's function gives."""
+        parts = [values[each] for each in CALENDAR[: _SPANS.index(function) + 1]]
+        return None if None in parts else _moment(function, parts)
+
+
+def _moment(function: str, parts: Sequence[int]) -> int:
+    year, month, day, hour = [*parts, 1, 1, 0][: len(parts)] + [1, 1, 0][len(parts) - 1 :]
+    if function == "year":
+        return year
+    if function == "year_month":
+        return year * 12 + month - 1
+    months = np.datetime64(year * 12 + month - 1 - 1970 * 12, "M")
+    days = int(months.astype("M8[D]").astype(np.int64)) + day - 1
+    return days if function == "year_month_day" else days * 24 + hour
 
 
 class TimePart(Transform):
@@ -51,6 +90,13 @@ class TimePart(Transform):
     def accepts(self, source_type: pa.DataType) -> bool:
         """Dates and timestamps."""
         return bool(pa.types.is_timestamp(source_type) or pa.types.is_date(source_type))
+
+    def spark_key(self, beside: Collection[Transform]) -> SparkKey | None:
+        """All parts from the year down as one; a part without those before it by itself."""
+        depth = 0
+        while depth < len(CALENDAR) and CALENDAR[depth] in beside:
+            depth += 1
+        return CalendarKey(self, _SPANS[depth - 1]) if self in CALENDAR[:depth] else SparkKey(self, self.name)
 
     def image(self, domain: Domain, target: Ordering, *, any_zone: bool = False) -> Domain | None:
         """The parts that some hour of the domain has."""

@@ -28,6 +28,7 @@ class Identity(Transform):
     is_function = False
     maps_ranges = True
     keeps_type = True
+    keeps_value = True
 
     def apply(self, arrays: Sequence[pa.Array]) -> pa.Array:
         """The values, decoded."""
@@ -44,6 +45,10 @@ class Identity(Transform):
     def accepts(self, source_type: pa.DataType) -> bool:
         """Everything that has an order and an equality of its own."""
         return hashing.hashable(source_type) or pa.types.is_duration(source_type)
+
+    def call(self, arguments: Sequence[str]) -> str:
+        """The argument."""
+        return arguments[0] if arguments else f"{self.name}()"
 
     def spelled(self, columns: Sequence[str]) -> str:
         """The column."""

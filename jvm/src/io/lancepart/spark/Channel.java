@@ -10,7 +10,7 @@ import org.apache.spark.sql.classic.SparkSession;
 interface Channel {
   String SETTING = "spark.lancepart.service";
 
-  Envelope ask(Operation operation, JsonNode body, Map<String, String> options);
+  Envelope request(Operation operation, JsonNode body, Map<String, String> options);
 
   /** The planning service of a session, unless a setting or its start-up forbids child processes. */
   static Channel of(SparkSession session) {

@@ -4,21 +4,23 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.util.HexFormat;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -76,18 +78,26 @@ final class Keys {
     return transform.name().equals("identity") ? parts[0] : transform.name() + "(" + String.join(", ", parts) + ")";
   }
 
-  /** The type of each part of a key: that of the function which makes it. */
+  /** The type of each part of a key: that of the function which makes it, and of the column where there is none. */
   static DataType[] types(JsonNode json, StructType schema) {
-    DataType[] types = new DataType[json.size()];
+    Transform[] transforms = transforms(json);
+    DataType[] types = new DataType[transforms.length];
     for (int i = 0; i < types.length; i++) {
-      DataType source = schema.apply(json.get(i).get("column").asText()).dataType();
-      types[i] = switch (json.get(i).get("transform").asText()) {
-        case "bucket", "year", "month", "day", "hour", "year_month", "year_month_day" -> DataTypes.IntegerType;
-        case "year_month_day_hour" -> DataTypes.LongType;
-        default -> source;
-      };
+      String column = json.get(i).get("column").asText();
+      UnboundFunction function = Functions.find(transforms[i].name());
+      types[i] = function == null ? schema.apply(column).dataType()
+          : function.bind(arguments(transforms[i], schema.apply(column))).resultType();
     }
     return types;
+  }
+
+  /** The arguments of a transform as its function is bound to them. */
+  private static StructType arguments(Transform transform, StructField column) {
+    StructType found = new StructType();
+    for (Expression each : transform.arguments()) {
+      found = each instanceof Literal<?> literal ? found.add("number", literal.dataType()) : found.add(column);
+    }
+    return found;
   }
 
   static Object[] key(JsonNode json, DataType[] types) {

@@ -70,13 +70,13 @@ public final class LanceCatalog
     return name;
   }
 
-  private <T> T ask(Operation operation, Object request, Class<T> reply, Identifier id) {
-    return ask(operation, request, reply, id, id);
+  private <T> T request(Operation operation, Object request, Class<T> reply, Identifier id) {
+    return request(operation, request, reply, id, id);
   }
 
-  private <T> T ask(Operation operation, Object request, Class<T> reply, Identifier id, Identifier target) {
+  private <T> T request(Operation operation, Object request, Class<T> reply, Identifier id, Identifier target) {
     try {
-      return Python.asked(options, operation, request, reply);
+      return Python.requestOrRefusal(options, operation, request, reply);
     } catch (Python.Refused e) {
       throw Python.unchecked(refusal(e.failure, id, target));
     }
@@ -105,7 +105,7 @@ public final class LanceCatalog
   @Override
   public String[][] listNamespaces(String[] namespace) {
     var request = new PathRequest(List.of(namespace));
-    return ask(Operation.NAMESPACES, request, NamesReply.class, Identifier.of(namespace, "")).names().stream()
+    return request(Operation.NAMESPACES, request, NamesReply.class, Identifier.of(namespace, "")).names().stream()
         .map(each -> joined(namespace, each)).toArray(String[][]::new);
   }
 
@@ -118,13 +118,13 @@ public final class LanceCatalog
   @Override
   public Map<String, String> loadNamespaceMetadata(String[] namespace) {
     var request = new PathRequest(List.of(namespace));
-    return ask(Operation.NAMESPACE, request, PropertiesReply.class, Identifier.of(namespace, "")).properties();
+    return request(Operation.NAMESPACE, request, PropertiesReply.class, Identifier.of(namespace, "")).properties();
   }
 
   @Override
   public void createNamespace(String[] namespace, Map<String, String> properties) {
     var request = new PropertiesRequest(List.of(namespace), properties);
-    ask(Operation.CREATE_NAMESPACE, request, Nothing.class, Identifier.of(namespace, ""));
+    request(Operation.CREATE_NAMESPACE, request, Nothing.class, Identifier.of(namespace, ""));
   }
 
   @Override
@@ -138,20 +138,20 @@ public final class LanceCatalog
       }
     }
     var request = new PropertiesRequest(List.of(namespace), properties);
-    ask(Operation.ALTER_NAMESPACE, request, Nothing.class, Identifier.of(namespace, ""));
+    request(Operation.ALTER_NAMESPACE, request, Nothing.class, Identifier.of(namespace, ""));
   }
 
   @Override
   public boolean dropNamespace(String[] namespace, boolean cascade) {
     var request = new DropNamespaceRequest(List.of(namespace), cascade);
-    ask(Operation.DROP_NAMESPACE, request, Nothing.class, Identifier.of(namespace, ""));
+    request(Operation.DROP_NAMESPACE, request, Nothing.class, Identifier.of(namespace, ""));
     return true;
   }
 
   @Override
   public Identifier[] listTables(String[] namespace) {
     var request = new PathRequest(List.of(namespace));
-    return ask(Operation.TABLES, request, NamesReply.class, Identifier.of(namespace, "")).names().stream()
+    return request(Operation.TABLES, request, NamesReply.class, Identifier.of(namespace, "")).names().stream()
         .map(each -> Identifier.of(namespace, each)).toArray(Identifier[]::new);
   }
 
@@ -171,7 +171,7 @@ public final class LanceCatalog
   }
 
   private Table loaded(Operation operation, Object request, Identifier id) {
-    LoadReply found = ask(operation, request, LoadReply.class, id);
+    LoadReply found = request(operation, request, LoadReply.class, id);
     StructType schema = Python.schema(found.schema());
     Map<String, String> properties = found.properties();
     if (found.readOnly() != null) {
@@ -218,30 +218,30 @@ public final class LanceCatalog
   void settle(Operation operation, Staged staged) {
     String[] path = staged.id().toArray(String[]::new);
     Identifier id = Identifier.of(Arrays.copyOf(path, path.length - 1), path[path.length - 1]);
-    ask(operation, staged, Nothing.class, id);
+    request(operation, staged, Nothing.class, id);
   }
 
   @Override
   public Table alterTable(Identifier id, TableChange... changes) {
-    ask(Operation.ALTER, new AlterRequest(path(id), Changes.json(changes)), Nothing.class, id);
+    request(Operation.ALTER, new AlterRequest(path(id), Changes.json(changes)), Nothing.class, id);
     return loadTable(id);
   }
 
   @Override
   public boolean dropTable(Identifier id) {
-    return ask(Operation.DROP, new PathRequest(path(id)), DroppedReply.class, id).dropped();
+    return request(Operation.DROP, new PathRequest(path(id)), DroppedReply.class, id).dropped();
   }
 
   @Override
   public void renameTable(Identifier from, Identifier to) {
-    ask(Operation.RENAME, new RenameRequest(path(from), path(to)), Nothing.class, from, to);
+    request(Operation.RENAME, new RenameRequest(path(from), path(to)), Nothing.class, from, to);
   }
 
-  /** They are the same as long as the catalog is, and Python is asked for them once. */
+  /** They are the same as long as the catalog is, and are requested from Python once. */
   private Procedures procedures() {
     if (procedures == null) {
       Identifier none = Identifier.of(new String[0], "");
-      procedures = new Procedures(this, ask(Operation.PROCEDURES, new Nothing(), ProceduresReply.class, none));
+      procedures = new Procedures(this, request(Operation.PROCEDURES, new Nothing(), ProceduresReply.class, none));
     }
     return procedures;
   }
@@ -265,7 +265,7 @@ public final class LanceCatalog
   CallReply call(String procedure, ObjectNode arguments) {
     int parallelism = SparkSession.active().sparkContext().defaultParallelism();
     try {
-      return Python.asked(
+      return Python.requestOrRefusal(
           options, Operation.CALL, new CallRequest(procedure, name, arguments, parallelism), CallReply.class);
     } catch (Python.Refused e) {
       throw new UnsupportedOperationException(

@@ -71,7 +71,7 @@ final class LanceScan
     }
     long began = System.nanoTime();
     planned = table.plans().computeIfAbsent(new ScanPlans.Key(options, wanted),
-        () -> Python.ask(options, Operation.SCAN, wanted, ScanReply.class));
+        () -> Python.request(options, Operation.SCAN, wanted, ScanReply.class));
     plannedFor = wanted;
     schema = Python.schema(planned.schema());
     planningNanos += System.nanoTime() - began;

@@ -18,7 +18,7 @@ import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
 import org.apache.spark.sql.types.StructType;
 
-/** Gathers what Spark asks of a scan into one request to Python. */
+/** Collects what Spark pushes down to a scan into one request to Python. */
 final class LanceScanBuilder
     implements SupportsPushDownV2Filters,
         SupportsPushDownRequiredColumns,
@@ -85,11 +85,11 @@ final class LanceScanBuilder
 
   @Override
   public Scan build() {
-    List<JsonNode> asked = new ArrayList<>();
+    List<JsonNode> wanted = new ArrayList<>();
     if (aggregates != null) {
-      aggregates.forEach(asked::add);
+      aggregates.forEach(wanted::add);
     }
-    var request = new ScanRequest(table.snapshot(), columns, handled(), pushed(), List.of(), asked, limit < 0 ? null : limit,
+    var request = new ScanRequest(table.snapshot(), columns, handled(), pushed(), List.of(), wanted, limit < 0 ? null : limit,
         SparkSession.active().sparkContext().defaultParallelism(), null, InlineRows.mostBytes());
     return new LanceScan(table, options, request, pushedPredicates());
   }

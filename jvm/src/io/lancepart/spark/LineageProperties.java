@@ -7,7 +7,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * The properties of a table, and two that OpenLineage asks every table for: the store and the path that identify it, whatever
+ * The properties of a table, and two that OpenLineage reads of each: the store and the path that identify it, whatever
  * catalog it was found in. They are found by their names alone, so that DESCRIBE and SHOW CREATE TABLE do not show them.
  */
 final class LineageProperties extends AbstractMap<String, String> {

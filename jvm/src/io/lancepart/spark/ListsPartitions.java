@@ -28,7 +28,7 @@ interface ListsPartitions extends SupportsPartitionManagement {
 
   @Override
   default InternalRow[] listPartitionIdentifiers(String[] names, InternalRow wanted) {
-    int[] places = Arrays.stream(names).mapToInt(partitionSchema()::fieldIndex).toArray();
+    int[] positions = Arrays.stream(names).mapToInt(partitionSchema()::fieldIndex).toArray();
     List<InternalRow> found = new ArrayList<>();
     for (JsonNode row : partitionValues()) {
       Object[] values = new Object[row.size()];
@@ -36,9 +36,9 @@ interface ListsPartitions extends SupportsPartitionManagement {
         values[i] = row.get(i).isNull() ? null : UTF8String.fromString(row.get(i).asText());
       }
       boolean matches = true;
-      for (int i = 0; i < places.length; i++) {
+      for (int i = 0; i < positions.length; i++) {
         Object value = wanted.isNullAt(i) ? null : wanted.getUTF8String(i);
-        matches &= Objects.equals(value, values[places[i]]);
+        matches &= Objects.equals(value, values[positions[i]]);
       }
       if (matches) {
         found.add(new GenericInternalRow(values));

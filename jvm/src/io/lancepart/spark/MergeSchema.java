@@ -25,7 +25,7 @@ final class MergeSchema extends Rule<LogicalPlan> {
 
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
-    if (!(plan instanceof V2WriteCommand write) || !isAsked(plan)) {
+    if (!(plan instanceof V2WriteCommand write) || !isWanted(plan)) {
       return plan;
     }
     NamedRelation target = write.table();
@@ -37,7 +37,7 @@ final class MergeSchema extends Rule<LogicalPlan> {
     return isOurs(target) ? SparkInternals.withSchemaEvolution(plan) : plan;
   }
 
-  private static boolean isAsked(LogicalPlan plan) {
+  private static boolean isWanted(LogicalPlan plan) {
     Object options = SparkInternals.field(plan, "writeOptions");
     if (!(options instanceof scala.collection.immutable.Map<?, ?> all)) {
       return false;

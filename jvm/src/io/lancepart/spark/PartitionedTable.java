@@ -54,12 +54,12 @@ class PartitionedTable
   }
 
   static PartitionedTable load(PathIdentifier id) {
-    TableReply found = Python.ask(id.options(), Operation.TABLE, new Nothing(), TableReply.class);
+    TableReply found = Python.request(id.options(), Operation.TABLE, new Nothing(), TableReply.class);
     return new PartitionedTable(id, Python.schema(found.schema()), found.table(), Map.of());
   }
 
   static boolean exists(PathIdentifier id) {
-    return Python.ask(id.options(), Operation.EXISTS, new Nothing(), ExistsReply.class).exists();
+    return Python.request(id.options(), Operation.EXISTS, new Nothing(), ExistsReply.class).exists();
   }
 
   long snapshot() {
@@ -149,7 +149,7 @@ class PartitionedTable
   @Override
   public void deleteWhere(Predicate[] predicates) {
     var where = Arrays.stream(predicates).filter(each -> !(each instanceof AlwaysTrue)).toList();
-    Python.ask(id.options(), Operation.DELETE, new DeleteRequest(FilterJson.json(where)), Committed.class);
+    Python.request(id.options(), Operation.DELETE, new DeleteRequest(FilterJson.json(where)), Committed.class);
   }
 
   @Override
@@ -160,7 +160,7 @@ class PartitionedTable
   @Override
   public JsonNode partitionValues() {
     var request = new PartitionsRequest(snapshot());
-    return Python.ask(id.options(), Operation.PARTITIONS, request, PartitionsReply.class).partitions();
+    return Python.request(id.options(), Operation.PARTITIONS, request, PartitionsReply.class).partitions();
   }
 
   @Override

@@ -42,7 +42,7 @@ final class PlannedWrite implements BatchWrite {
 
   @Override
   public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-    WriteReply planned = Python.ask(options, operation, request, WriteReply.class);
+    WriteReply planned = Python.request(options, operation, request, WriteReply.class);
     writer = planned.writer();
     tasks = new WriteTasks();
     tasks.begin();
@@ -55,7 +55,7 @@ final class PlannedWrite implements BatchWrite {
     var reports = Arrays.stream(messages).filter(Objects::nonNull).map(SparkInternals::report).toList();
     uncertain = true;
     try {
-      Python.asked(Map.of(), Operation.COMMIT, new CommitRequest(writer, reports), Committed.class);
+      Python.requestOrRefusal(Map.of(), Operation.COMMIT, new CommitRequest(writer, reports), Committed.class);
       uncertain = false;
     } catch (Python.Refused e) {
       uncertain = false;
@@ -71,7 +71,7 @@ final class PlannedWrite implements BatchWrite {
     }
     if (!uncertain) {
       tasks.awaitStopped();
-      Python.ask(Map.of(), Operation.ABORT, new AbortRequest(writer), Nothing.class);
+      Python.request(Map.of(), Operation.ABORT, new AbortRequest(writer), Nothing.class);
     }
     tasks.end();
   }

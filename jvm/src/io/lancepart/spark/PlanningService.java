@@ -99,7 +99,7 @@ final class PlanningService implements Channel {
    * Send a request, and send it to a new process if the first one died; but never twice what may have changed something.
    */
   @Override
-  public Envelope ask(Operation operation, JsonNode body, Map<String, String> options) {
+  public Envelope request(Operation operation, JsonNode body, Map<String, String> options) {
     uses.incrementAndGet();
     try {
       return answered(operation, body, options);
@@ -112,7 +112,7 @@ final class PlanningService implements Channel {
   private Envelope answered(Operation operation, JsonNode body, Map<String, String> options) {
     for (int attempt = 0; ; attempt++) {
       try {
-        return process().ask(operation.spelled(), body, options);
+        return process().request(operation.spelled(), body, options);
       } catch (NotSentException e) {
         if (attempt > 0) {
           throw new IllegalStateException("lancepart's planning service does not take requests", e);

@@ -17,21 +17,22 @@ final class Python {
 
   private Python() {}
 
-  /** Ask about a table that the options name; an error of Python's is thrown as one of Spark's kinds. */
-  static <T> T ask(Map<String, String> options, Operation operation, Object request, Class<T> reply) {
+  /** Send a request about the table that the options name; an error of Python's is thrown as one of Spark's kinds. */
+  static <T> T request(Map<String, String> options, Operation operation, Object request, Class<T> reply) {
     try {
-      return asked(options, operation, request, reply);
+      return requestOrRefusal(options, operation, request, reply);
     } catch (Refused e) {
       throw e.shown();
     }
   }
 
-  /** The same for callers that distinguish refusals. */
-  static <T> T asked(Map<String, String> options, Operation operation, Object request, Class<T> reply) throws Refused {
+  /** The same for callers that handle refusals themselves. */
+  static <T> T requestOrRefusal(Map<String, String> options, Operation operation, Object request, Class<T> reply)
+      throws Refused {
     Map<String, String> checked = Options.checked(options, operation == Operation.HANDED_OVER);
     JsonNode body = Protocol.JSON.valueToTree(request);
     var found = Channel.of((org.apache.spark.sql.classic.SparkSession) SparkSession.active())
-        .ask(operation, body, checked);
+        .request(operation, body, checked);
     if (found instanceof Failure failure) {
       throw new Refused(failure);
     }

@@ -7,7 +7,6 @@ import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.apache.spark.TaskContext;
-import org.apache.spark.TaskContext$;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.expressions.JoinedRow;
@@ -40,7 +39,7 @@ final class QueuedRowWriter implements DeltaWriter<InternalRow> {
   }
 
   private void drain(TaskContext context) {
-    TaskContext$.MODULE$.setTaskContext(context);
+    SparkInternals.join(context);
     try {
       inner.writeAll(new Taken());
     } catch (Throwable e) {

@@ -27,8 +27,8 @@ final class ReadOnlyScan implements Scan, Batch {
 
   static ReadOnlyScan of(ReadOnlyTable table, List<String> columns, int parallelism) {
     RowsReply reply = table.source() == null
-        ? Python.ask(table.options(), Operation.HANDED_OVER, new HandedOverRequest(columns), RowsReply.class)
-        : Python.ask(
+        ? Python.request(table.options(), Operation.HANDED_OVER, new HandedOverRequest(columns), RowsReply.class)
+        : Python.request(
             table.options(), Operation.READ_ONLY, new ReadOnlyRequest(table.source(), columns, parallelism), RowsReply.class);
     var planned = new PlannedRead(reply.read(), Python.schema(reply.schema()));
     return new ReadOnlyScan(List.of(table, columns), table.name(), planned);

@@ -8,7 +8,7 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.SupportsDelta;
 import org.apache.spark.sql.types.StructType;
 
-/** A statement that removes rows where they were read, by leaf and row address, and writes changed ones anew in one commit. */
+/** A statement that removes rows where they were read, by leaf and row address, and writes changed ones, in one commit. */
 interface RowAddressOperation extends SupportsDelta {
   /** The write of rows with these columns: those of the table, and the identity of rows that go. */
   BatchWrite planned(LogicalWriteInfo info, StructType rows);

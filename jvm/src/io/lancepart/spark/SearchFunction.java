@@ -52,7 +52,7 @@ final class SearchFunction extends AbstractFunction1<Seq<Expression>, LogicalPla
     Map<String, JsonNode> types = new LinkedHashMap<>();
     varying.forEach((name, value) -> types.put(name, Constants.type(value.dataType())));
     var request = new SearchRequest(table.snapshot(), constants, types);
-    SearchReply found = Python.ask(table.options(), Operation.SEARCH, request, SearchReply.class);
+    SearchReply found = Python.request(table.options(), Operation.SEARCH, request, SearchReply.class);
     StructType schema = Python.schema(found.schema());
     return varying.isEmpty()
         ? SparkInternals.relation(new SearchTable(NAME + "(" + table.name() + ")", schema, table.snapshot(), constants,

@@ -80,7 +80,7 @@ record SearchTable(
     @Override
     public InputPartition[] planInputPartitions() {
       var request = new SearchRowsRequest(table.snapshot, table.arguments, List.of(readSchema.fieldNames()));
-      InlineReply reply = Python.ask(table.options, Operation.SEARCH_ROWS, request, InlineReply.class);
+      InlineReply reply = Python.request(table.options, Operation.SEARCH_ROWS, request, InlineReply.class);
       return new InputPartition[] {new InlineRows(reply.rows())};
     }
 

@@ -87,7 +87,7 @@ final class ServiceProcess {
     return !ended && process.isAlive();
   }
 
-  Envelope ask(String operation, JsonNode body, Map<String, String> options) throws NotSentException, EndedException {
+  Envelope request(String operation, JsonNode body, Map<String, String> options) throws NotSentException, EndedException {
     long id = last.incrementAndGet();
     var reply = expected(id);
     try (var statement = Statements.enter()) {
@@ -225,7 +225,7 @@ final class ServiceProcess {
     }
   }
 
-  /** The process is told to end before its pipe is closed, since closing waits for whoever is writing to it. */
+  /** The process is ended before its pipe is closed, since closing waits for the thread that is writing to it. */
   void close() {
     ended = true;
     process.destroy();

@@ -3,9 +3,13 @@ package io.lancepart.spark;
 import java.io.File;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Field;
+import java.lang.reflect.Method;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -17,6 +21,7 @@ import org.apache.spark.JobArtifactSet$;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.SparkFiles;
 import org.apache.spark.TaskContext;
+import org.apache.spark.TaskContext$;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.api.python.PythonUtils$;
 import org.apache.spark.sql.classic.SparkSession;
@@ -25,7 +30,10 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
+import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.metric.CustomMetric;
@@ -54,8 +62,14 @@ import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Everything that the jar knows of Spark's insides, which have no promise to stay as they are. What reads columns is looked
- * for when this class is loaded, all of it, and if any part is not there rows are read instead.
+ * What the jar uses of Spark's insides that have no promise to stay as they are: all that it calls by reflection, and how
+ * Spark runs Python functions, tasks and catalogs. Members that are called by reflection are looked for when this class is
+ * loaded, all of them. If any part of what reads columns is not there, rows are read instead; without the field of cloned
+ * sessions each clone has a planning service of its own; the others fail when they are used, with an error that names them.
+ *
+ * <p>Elsewhere the jar names Spark's classes where it extends Spark: Catalyst's plans in the strategies and rules
+ * ({@link HashJoinStrategy}, {@link KeysWhereNeeded}, {@link RuntimeFilterStrategy}, {@link MergeSchema}), and Spark's Python
+ * data source in {@link Planner}. The compiler checks these, and the tests run on each supported version.
  */
 final class SparkInternals {
   private static final String RUNNER = System.getProperty("lancepart.columnar.runner",
@@ -63,13 +77,18 @@ final class SparkInternals {
   /** PySpark's name for it is SQL_TABLE_UDF; those that give columns of Arrow's can't be used in lateral joins. */
   private static final int TABLE_FUNCTION = 300;
   private static final String MODULE = "lancepart.spark.service";
-  private static final Constructor<?> COLUMNS = probed();
+  private static final Constructor<?> COLUMNS = runnerOfColumns();
   private static final Field PARENT = parentField();
+  private static final Method CATALOG_MANAGER = method(SessionState.class, "catalogManager");
+  private static final Method CATALOG =
+      CATALOG_MANAGER == null ? null : method(CATALOG_MANAGER.getReturnType(), "catalog", String.class);
+  private static final Map<Class<?>, Method> COPIES =
+      copies(AppendData.class, OverwriteByExpression.class, OverwritePartitionsDynamic.class);
 
   private SparkInternals() {}
 
   /** The constructor of the runner whose batches are columns, if all that is used with it is there; else null. */
-  private static Constructor<?> probed() {
+  private static Constructor<?> runnerOfColumns() {
     try {
       Constructor<?>[] all = Class.forName(RUNNER).getConstructors();
       Constructor<?> found = all.length == 1 ? all[0] : null;
@@ -87,6 +106,25 @@ final class SparkInternals {
     } catch (ReflectiveOperationException | LinkageError e) {
       return null;
     }
+  }
+
+  /** A public method, or null. */
+  private static Method method(Class<?> owner, String name, Class<?>... parameters) {
+    try {
+      return owner.getMethod(name, parameters);
+    } catch (ReflectiveOperationException e) {
+      return null;
+    }
+  }
+
+  /** The method of each plan that copies it with other values, which has one parameter more in newer versions of Spark. */
+  private static Map<Class<?>, Method> copies(Class<?>... plans) {
+    Map<Class<?>, Method> found = new HashMap<>();
+    for (Class<?> plan : plans) {
+      Arrays.stream(plan.getMethods()).filter(each -> each.getName().equals("copy"))
+          .max(Comparator.comparingInt(Method::getParameterCount)).ifPresent(each -> found.put(plan, each));
+    }
+    return found;
   }
 
   private static Field parentField() {
@@ -188,10 +226,11 @@ final class SparkInternals {
 
   /** A catalog of a session by its name. Its manager is a class in Spark 4.1 and an interface in 4.3: no call fits both. */
   static CatalogPlugin catalog(SparkSession session, String name) {
+    if (CATALOG == null) {
+      throw new UnsupportedOperationException("this version of Spark has no SessionState.catalogManager.catalog(name)");
+    }
     try {
-      Object state = session.sessionState();
-      Object manager = state.getClass().getMethod("catalogManager").invoke(state);
-      return (CatalogPlugin) manager.getClass().getMethod("catalog", String.class).invoke(manager, name);
+      return (CatalogPlugin) CATALOG.invoke(CATALOG_MANAGER.invoke(session.sessionState()), name);
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException("Spark's catalog " + name + " can't be found", e);
     }
@@ -227,16 +266,20 @@ final class SparkInternals {
     if (!known) {
       throw new UnsupportedOperationException("mergeSchema needs Spark 4.2 or newer: add the columns with ALTER TABLE");
     }
+    Method copy = COPIES.get(write.getClass());
+    if (copy == null || copy.getParameterCount() != values.length) {
+      throw new UnsupportedOperationException("this version of Spark has no copy of " + write.nodeName());
+    }
     try {
-      for (var each : write.getClass().getMethods()) {
-        if (each.getName().equals("copy") && each.getParameterCount() == values.length) {
-          return (LogicalPlan) each.invoke(write, values);
-        }
-      }
-      throw new IllegalStateException("a write can't be copied");
+      return (LogicalPlan) copy.invoke(write, values);
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException("a write can't be copied", e);
     }
+  }
+
+  /** Make this thread one of a task, for what the task's writers look up by thread. */
+  static void join(TaskContext task) {
+    TaskContext$.MODULE$.setTaskContext(task);
   }
 
   /** A table in a query, of which no catalog knows. */

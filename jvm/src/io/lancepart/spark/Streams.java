@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Streams, whose offsets and commits Spark asks of a Python data source: what the jar says of one is in an option. */
+/** Streams, whose offsets and commits Spark requests from a Python data source: an option carries what the jar adds. */
 final class Streams {
   private static final String STREAM = "lancepart.stream";
 
@@ -25,19 +25,19 @@ final class Streams {
 
   /** A stream whose offsets, tasks and rows are Python's. */
   static MicroBatchStream read(Map<String, String> options, int parallelism, StructType schema, String checkpoint) {
-    var asked = with(options, Protocol.JSON.createObjectNode().put("parallelism", parallelism));
-    var table = (SupportsRead) Planner.provider().getTable(schema, new Transform[0], asked.asCaseSensitiveMap());
-    return table.newScanBuilder(asked).build().toMicroBatchStream(checkpoint);
+    var wanted = with(options, Protocol.JSON.createObjectNode().put("parallelism", parallelism));
+    var table = (SupportsRead) Planner.provider().getTable(schema, new Transform[0], wanted.asCaseSensitiveMap());
+    return table.newScanBuilder(wanted).build().toMicroBatchStream(checkpoint);
   }
 
   /** A writer whose tasks and commits are Python's. */
   static StreamingWrite write(Map<String, String> options, ObjectNode stream, LogicalWriteInfo info) {
-    var asked = with(Options.merged(options, info.options().asCaseSensitiveMap()), stream);
-    var table = (SupportsWrite) Planner.provider().getTable(info.schema(), new Transform[0], asked.asCaseSensitiveMap());
+    var wanted = with(Options.merged(options, info.options().asCaseSensitiveMap()), stream);
+    var table = (SupportsWrite) Planner.provider().getTable(info.schema(), new Transform[0], wanted.asCaseSensitiveMap());
     return table.newWriteBuilder(new LogicalWriteInfo() {
       @Override
       public CaseInsensitiveStringMap options() {
-        return asked;
+        return wanted;
       }
 
       @Override

@@ -9,7 +9,7 @@ import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Tables by a name in a text, or by a path, as the session that asks would find them. */
+/** Tables by a name in a text, or by a path, as the current session would find them. */
 final class TableNames {
   private TableNames() {}
 

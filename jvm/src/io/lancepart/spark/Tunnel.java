@@ -10,8 +10,8 @@ import java.util.Map;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * Messages where no child process may be started: Spark's own Python workers are asked for the schema of a data source, the
- * request is one of its options, and the reply is on its only column. There is no progress and no cancelling here.
+ * Messages where no child process may be started: Spark's own Python workers infer the schema of a data source, the request
+ * is one of its options, and the reply is on its only column. There is no progress and no cancelling here.
  */
 final class Tunnel implements Channel {
   static final Tunnel INSTANCE = new Tunnel();
@@ -21,10 +21,10 @@ final class Tunnel implements Channel {
   private Tunnel() {}
 
   @Override
-  public Envelope ask(Operation operation, JsonNode body, Map<String, String> options) {
+  public Envelope request(Operation operation, JsonNode body, Map<String, String> options) {
     String request = Protocol.dump(new Request(0, operation.spelled(), body, new HashMap<>(options))).toString();
-    var asked = new CaseInsensitiveStringMap(Map.of(REQUEST, request));
-    String reply = Planner.provider().inferSchema(asked).fields()[0].metadata().getString(REPLY);
+    var carrying = new CaseInsensitiveStringMap(Map.of(REQUEST, request));
+    String reply = Planner.provider().inferSchema(carrying).fields()[0].metadata().getString(REPLY);
     try {
       return Protocol.parse(Protocol.JSON.readTree(reply));
     } catch (JsonProcessingException e) {

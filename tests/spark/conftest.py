@@ -24,6 +24,7 @@ CONF = {
     "spark.ui.showConsoleProgress": "false",
     "spark.lancepart.service.maxIdle": "2",
     "spark.lancepart.inlineBytes": "0",
+    "spark.lancepart.narrowedBytes": "0",
 }
 LOCAL, CLUSTER = "local", "cluster"
 MASTERS = {LOCAL: "local[2]", CLUSTER: "local-cluster[2,1,1024]"}

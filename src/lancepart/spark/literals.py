@@ -12,9 +12,11 @@ _EXACT = {pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.string(), pa.large_s
 def is_exact(kind: pa.DataType) -> bool:
     """Whether comparing columns of this type means the same here as in Spark, for every literal that Spark can have.
 
-    Floats do not (NaN, and a zero with a sign), nor does anything that Spark holds in another type.
+    Floats do not (NaN, and a zero with a sign), nor does anything that Spark holds in another type. Decimals do with
+    literals of the column's own type.
     """
-    return kind in _EXACT or (pa.types.is_timestamp(kind) and kind.unit == "us")
+    types = pa.types
+    return kind in _EXACT or (types.is_timestamp(kind) and kind.unit == "us") or types.is_decimal128(kind)
 
 
 def literal(text: str, kind: pa.DataType) -> pa.Scalar | None:

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Deque;
 import java.util.HexFormat;
 import java.util.List;
@@ -14,7 +15,10 @@ import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.StructType;
 
 /** Spark's filters as JSON for Python: literals by the numbers that Catalyst keeps, so that no time zone takes part. */
 final class FilterJson {
@@ -76,6 +80,19 @@ final class FilterJson {
       }
     }
     return true;
+  }
+
+  /** Whether each decimal that a column is compared with has the very type of the column. */
+  static boolean hasTypes(Expression expression, StructType schema) {
+    if (!(expression instanceof GeneralScalarExpression scalar)) {
+      return true;
+    }
+    if (JOINING.contains(scalar.name())) {
+      return operands(scalar).stream().allMatch(child -> hasTypes(child, schema));
+    }
+    DataType type = schema.apply(((NamedReference) scalar.children()[0]).fieldNames()[0]).dataType();
+    return !(type instanceof DecimalType) || Arrays.stream(scalar.children()).skip(1)
+        .allMatch(child -> ((Literal<?>) child).dataType().equals(type));
   }
 
   /** The operands of a chain of ANDs or ORs, however long: Spark nests them, which no reader of JSON follows far. */

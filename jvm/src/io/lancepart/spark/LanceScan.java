@@ -5,9 +5,12 @@ import io.lancepart.spark.Protocol.Operation;
 import io.lancepart.spark.Protocol.ScanReply;
 import io.lancepart.spark.Protocol.ScanRequest;
 import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -39,6 +42,8 @@ final class LanceScan
   private static final int FEW_KEYS_A_CORE = 4;
   private static final String RUNTIME_FILTER_BYTES = "spark.lancepart.runtimeFilterBytes";
   private static final long LEAST_FILTERED_BYTES = 8L << 20;
+  private static final String NARROWED_BYTES = "spark.lancepart.narrowedBytes";
+  private static final long LEAST_NARROWED_BYTES = 2L << 20;
 
   private final PartitionedTable table;
   private final Map<String, String> options;
@@ -113,6 +118,29 @@ final class LanceScan
       boolean few = planned().tasks() <= FEW_KEYS_A_CORE * request.parallelism();
       unkeyed = !joins && !(groups && few);
     }
+  }
+
+  /** Whether a plan of its own for fewer columns costs less than reading them. */
+  boolean isWorthNarrowing() {
+    return !streaming && request.aggregates().isEmpty() && request.limit() == null && !identifiesRows()
+        && !planned().read().inline() && planned().bytes() >= setting(NARROWED_BYTES, LEAST_NARROWED_BYTES);
+  }
+
+  /** Whether Python has a filter, and keeps exactly the rows that Spark would. */
+  boolean appliesExactly(Predicate predicate) {
+    return Arrays.asList(pushed).contains(predicate) && table.isExact(predicate);
+  }
+
+  /** The same scan in some of its columns, in their order, with filters that Spark does not apply again. */
+  LanceScan narrower(List<String> columns, Set<Predicate> applied) {
+    Set<JsonNode> moved = new HashSet<>(FilterJson.json(List.copyOf(applied)));
+    List<JsonNode> handled = Stream.concat(request.handled().stream(),
+        request.pushed().stream().filter(moved::contains)).toList();
+    List<JsonNode> left = request.pushed().stream().filter(each -> !moved.contains(each)).toList();
+    var found = new LanceScan(table, options, new ScanRequest(request.version(), columns, handled, left, request.runtime(),
+        request.aggregates(), request.limit(), request.parallelism(), request.partitioning(), request.inlineBytes()), pushed);
+    found.unkeyed = unkeyed;
+    return found;
   }
 
   boolean isPartitionedBy(String column) {
@@ -229,9 +257,12 @@ final class LanceScan
   }
 
   private boolean isSmall() {
-    String least = SQLConf.get().getConfString(RUNTIME_FILTER_BYTES, LEAST_FILTERED_BYTES + "b");
     return planned().read().inline() || planned().leavesRead() < 2
-        || planned().bytes() < JavaUtils.byteStringAsBytes(least);
+        || planned().bytes() < setting(RUNTIME_FILTER_BYTES, LEAST_FILTERED_BYTES);
+  }
+
+  private static long setting(String name, long bytes) {
+    return JavaUtils.byteStringAsBytes(SQLConf.get().getConfString(name, bytes + "b"));
   }
 
   /** Leaves out what the other side of a join shows to be useless; keys are reported as they were promised. */

@@ -32,6 +32,7 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -75,9 +76,16 @@ class PartitionedTable
     return new HashSet<>(info.sources());
   }
 
-  /** The columns whose comparisons mean the same in Python as in Spark. */
+  /** The columns whose comparisons mean the same in Python as in Spark, whatever the literal. */
   Set<String> exactColumns() {
-    return new HashSet<>(info.exact());
+    Set<String> found = new HashSet<>(info.exact());
+    found.removeIf(name -> schema.apply(name).dataType() instanceof DecimalType);
+    return found;
+  }
+
+  /** Whether a filter keeps exactly the rows in Python that it keeps in Spark; decimals need literals of their own type. */
+  boolean isExact(Predicate predicate) {
+    return FilterJson.isExact(predicate, new HashSet<>(info.exact())) && FilterJson.hasTypes(predicate, schema);
   }
 
   /**

@@ -26,6 +26,7 @@ import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.api.python.PythonUtils$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.parser.ParseException;
@@ -36,13 +37,17 @@ import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonBatchWriterFactory;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonCustomMetric;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
@@ -59,6 +64,7 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.Option;
 import scala.Tuple2;
 import scala.collection.Iterator;
+import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -86,6 +92,21 @@ final class SparkInternals {
       copies(AppendData.class, OverwriteByExpression.class, OverwritePartitionsDynamic.class);
 
   private SparkInternals() {}
+
+  /** A filter as Spark pushes it down to a source; null if it does not. */
+  static Predicate pushedForm(Expression condition) {
+    Option<Predicate> found = DataSourceV2Strategy$.MODULE$.translateFilterV2(condition);
+    return found.isDefined() ? found.get() : null;
+  }
+
+  /** The same relation with another scan; each version of Spark gives its constructor other parameters. */
+  static DataSourceV2ScanRelation copy(DataSourceV2ScanRelation relation, Scan scan, List<AttributeReference> output) {
+    Seq<AttributeReference> shown = CollectionConverters.asScala(output).toSeq();
+    Object[] parts = CollectionConverters.asJava(relation.productIterator().toSeq()).stream()
+        .map(each -> each == relation.scan() ? scan : each == relation.output() ? shown : each)
+        .toArray();
+    return (DataSourceV2ScanRelation) relation.makeCopy(parts);
+  }
 
   /** The constructor of the runner whose batches are columns, if all that is used with it is there; else null. */
   private static Constructor<?> runnerOfColumns() {

@@ -62,3 +62,19 @@ def test_a_side_that_is_sent_around_below_a_join_by_key_lies_as_it_likes(session
     least, *others = sorted(check(session, query))
     assert least == 0
     assert min(others) > 1
+
+
+@pytest.mark.slow
+def test_a_join_has_a_use_for_the_keys_that_it_goes_by(session: Any) -> None:
+    """Under another name too, out of a grouping, and where a union hides what became of a column."""
+    session.conf.set(BROADCAST, "-1")
+    joined = "SELECT a.i32, b.text FROM {{0}}_b16 a JOIN {} b ON {}"
+
+    assert check(session, joined.format("{0}_b8", "a.country = b.country AND a.i32 = b.i32")) == [0, 0]
+    assert min(check(session, joined.format("{0}_b8", "a.id = b.id"))) > 1
+    renamed = "(SELECT id AS other, text FROM {0}_b8)"
+    assert min(check(session, joined.format(renamed, "a.id = b.other"))) > 1
+    grouped = "(SELECT id AS other, max(text) AS text FROM {0}_b8 GROUP BY id)"
+    assert min(check(session, joined.format(grouped, "a.id = b.other"))) > 1
+    both = "(SELECT id AS other, text FROM {0}_b8 UNION ALL SELECT id, text FROM {0}_b16)"
+    assert min(check(session, joined.format(both, "a.id = b.other"))) > 1

@@ -1,8 +1,10 @@
 package io.lancepart.spark;
 
+import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet$;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.Inner$;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.LeftAnti$;
@@ -10,9 +12,12 @@ import org.apache.spark.sql.catalyst.plans.LeftOuter$;
 import org.apache.spark.sql.catalyst.plans.LeftSemi$;
 import org.apache.spark.sql.catalyst.plans.RightOuter$;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.catalyst.plans.logical.Window;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -25,8 +30,8 @@ import scala.math.BigInt;
 
 /**
  * Plans nothing: Spark passes the whole query first and then its parts, and each scan is informed whether the query has a use
- * for its keys, each of which costs a task. A join has unless Spark broadcasts one side of it, and a grouping has if it
- * groups by what the table is partitioned by. The first call for a scan decides.
+ * for its keys, each of which costs a task. A join by what the table is partitioned by has, unless Spark broadcasts one side
+ * of it, and so has a grouping by it. The first call for a scan decides.
  */
 final class KeysWhereNeeded extends SparkStrategy {
   private final SparkSession session;
@@ -38,23 +43,52 @@ final class KeysWhereNeeded extends SparkStrategy {
   @Override
   @SuppressWarnings("unchecked")
   public Seq<SparkPlan> apply(LogicalPlan plan) {
-    mark(plan, false, AttributeSet$.MODULE$.empty(), AttributeSet$.MODULE$.empty());
+    mark(plan, new Uses(AttributeSet$.MODULE$.empty(), AttributeSet$.MODULE$.empty(), AttributeSet$.MODULE$.empty(), false));
     return (Seq<SparkPlan>) (Seq<?>) Nil$.MODULE$;
   }
 
-  /** What is above a scan: joins that would shuffle it, and the columns that windows and groupings go by. */
-  private void mark(LogicalPlan plan, boolean joined, AttributeSet windows, AttributeSet groups) {
+  /**
+   * What is above a scan: the columns that joins without a broadcast, windows and groupings go by. Below a node that may give
+   * columns new names in a way that is not known here, each column counts as one that joins go by.
+   */
+  private record Uses(AttributeSet joins, AttributeSet windows, AttributeSet groups, boolean joinsByAny) {
+    Uses below(LogicalPlan plan, boolean isShuffled) {
+      AttributeSet joins = plan instanceof Join join && isShuffled && join.condition().isDefined()
+          ? this.joins.$plus$plus(join.condition().get().references()) : this.joins;
+      AttributeSet windows = plan instanceof Window window ? with(this.windows, window.partitionSpec()) : this.windows;
+      AttributeSet groups =
+          plan instanceof Aggregate aggregate ? with(this.groups, aggregate.groupingExpressions()) : this.groups;
+      if (plan instanceof Project project) {
+        return new Uses(named(joins, project.projectList()), named(windows, project.projectList()),
+            named(groups, project.projectList()), joinsByAny);
+      } else if (plan instanceof Aggregate aggregate) {
+        return new Uses(named(joins, aggregate.aggregateExpressions()), windows, groups, joinsByAny);
+      }
+      boolean keepsNames = plan instanceof Join || plan instanceof Filter || plan instanceof Window || plan instanceof Sort;
+      return new Uses(joins, windows, groups, joinsByAny || !keepsNames && !joins.isEmpty());
+    }
+
+    /** The same columns, and those that the ones with a new name are made of. */
+    private static AttributeSet named(AttributeSet columns, Seq<NamedExpression> list) {
+      AttributeSet all = columns;
+      for (NamedExpression each : CollectionConverters.asJava(list)) {
+        if (each instanceof Alias alias && columns.contains(alias.toAttribute())) {
+          all = all.$plus$plus(alias.references());
+        }
+      }
+      return all;
+    }
+  }
+
+  private void mark(LogicalPlan plan, Uses uses) {
     if (plan instanceof DataSourceV2ScanRelation relation && relation.scan() instanceof LanceScan scan) {
-      scan.useKeys(joined || hasKey(relation, scan, windows), hasKey(relation, scan, groups));
+      boolean joined = uses.joinsByAny() || hasKey(relation, scan, uses.joins());
+      scan.useKeys(joined || hasKey(relation, scan, uses.windows()), hasKey(relation, scan, uses.groups()));
       return;
     }
-    boolean joins = joined || plan instanceof Join join && !isBroadcast(join);
-    AttributeSet inWindows =
-        plan instanceof Window window ? with(windows, window.partitionSpec()) : windows;
-    AttributeSet inGroups =
-        plan instanceof Aggregate aggregate ? with(groups, aggregate.groupingExpressions()) : groups;
+    Uses below = uses.below(plan, plan instanceof Join join && !isBroadcast(join));
     for (LogicalPlan child : CollectionConverters.asJava(plan.children())) {
-      mark(child, joins, inWindows, inGroups);
+      mark(child, below);
     }
   }
 

@@ -7,8 +7,6 @@ import tempfile
 import weakref
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from lancepart.commit.actions import Append
 from lancepart.commit.perform import perform
 from lancepart.layout import create
@@ -18,6 +16,7 @@ from lancepart.model.quoting import quote_identifier
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.write.conform import reader
+from lancepart.write.dicts import are_dicts, table_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class TemporaryTable:
     @classmethod
     def of(cls, data: RowSource) -> TemporaryTable:
         """Write rows to a new temporary table, little by little."""
-        rows = pa.Table.from_pylist(data) if isinstance(data, list) and data else data
+        rows = table_of(data) if are_dicts(data) and data else data
         stream = reader(rows, None)
         table = cls(Manifest(Root.parse(tempfile.mkdtemp(prefix="lancepart-join-"))))
         try:

@@ -15,6 +15,7 @@ from lancepart.storage.row_files import files_at, is_path
 from lancepart.table.functions import create_table, discard_new_table, exists, open_table
 from lancepart.table.partitioned import PartitionedTable
 from lancepart.write.conform import reader
+from lancepart.write.dicts import are_dicts, table_of
 from lancepart.write.streams import counted
 
 Progress = Callable[[int], object]
@@ -84,6 +85,4 @@ def load(
 
 def _typed(data: RowSource, schema: pa.Schema | None) -> RowSource:
     """Lists of dicts as a table, whose types come from the schema or else from the values."""
-    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
-        return pa.Table.from_pylist(data, schema=schema)
-    return data
+    return table_of(data, schema) if are_dicts(data) and data else data

@@ -226,8 +226,7 @@ class _Session:
         joined = names[0] if len(names) == 1 else f"source JOIN target ON source.{_PAIR} = target.{_PAIR}"
         query = f"SELECT {names[0]}.{_PAIR}, {', '.join(expressions)} FROM {joined} ORDER BY {names[0]}.{_PAIR}"
         try:
-            bound = bind_query(self.context, query, {name: rows.schema for name, rows in self.sides.items()})
-            return self.context.sql(bound).to_arrow_table()
+            return self.context.sql(bind_query(self.context, query).text).to_arrow_table()
         except Exception as error:
             reraise_interrupt(error)
             text = str(error).split("\n")[0].removeprefix("DataFusion error: ")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
-from datafusion import DataFrame, RuntimeEnvBuilder, SessionConfig, SessionContext, SQLOptions
+from datafusion import DataFrame, RuntimeEnvBuilder, SessionConfig, SessionContext
 from datafusion.plan import LogicalPlan
 
 from lancepart.errors import InvalidInputError, reraise_interrupt
@@ -18,7 +18,8 @@ from lancepart.model.filtering import DEEP_FILTERS
 from lancepart.model.parse_tree import from_filters
 from lancepart.model.predicate import Predicate
 from lancepart.model.predicate_chains import any_of
-from lancepart.model.query_terms import bind_query
+from lancepart.model.query_terms import READ_ONLY, BoundQuery, bind_query
+from lancepart.model.terms import spelled
 from lancepart.queries import kept_columns
 from lancepart.queries.floats import guarded_columns, plan_text, register_guarded
 from lancepart.queries.scan_filters import ScanFilter, scans_of
@@ -29,7 +30,6 @@ from lancepart.read.result import Result
 
 Name = tuple[str, ...]
 
-_READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 BY_NAME = "lp.sql(query, events=table)"
 """How tables are given to a query in Python; the command says how it takes them."""
 _SCAN = "TableScan: "
@@ -83,9 +83,7 @@ class Query(Result):
     @cached_property
     def _planned(self) -> _Planned:
         """The query as DataFusion plans it over tables without rows."""
-        context = self._context()
-        for name, source in self.sources.items():
-            _register_empty(context, name, source)
+        context = self._without_rows()
         frame = self._frame(context)
         try:
             plan = frame.optimized_logical_plan()
@@ -93,7 +91,23 @@ class Query(Result):
             raise self._invalid(error) from None
         scans = tuple(scans_of(plan, {".".join(name): source.schema for name, source in self.sources.items()}))
         pruning, hidden = _pruning(plan, scans, self.sources)
-        return _Planned(schema=frame.schema(), scans=scans, pruning=pruning, hidden=hidden, text=plan_text(plan))
+        return _Planned(
+            schema=_spelled(frame.schema()), scans=scans, pruning=pruning, hidden=hidden, text=plan_text(plan)
+        )
+
+    def _without_rows(self) -> SessionContext:
+        context = self._context()
+        for name, source in self.sources.items():
+            _register_empty(context, name, source)
+        return context
+
+    @cached_property
+    def _bound(self) -> BoundQuery:
+        """The query with its partition functions bound to the types that DataFusion plans it with."""
+        try:
+            return bind_query(self._without_rows(), self.text)
+        except Exception as error:
+            raise self._invalid(error) from None
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch, as DataFusion gives them."""
@@ -113,7 +127,9 @@ class Query(Result):
             for batch in self._frame(context).execute_stream():
                 rows = batch.to_pyarrow()
                 if rows.num_rows:
-                    yield rows.cast(self.schema) if rows.schema != self.schema else rows
+                    yield (
+                        rows if rows.schema == self.schema else rows.rename_columns(self.schema.names).cast(self.schema)
+                    )
         except Exception as error:
             reraise_interrupt(error)
             raise self._invalid(error) from error
@@ -182,8 +198,7 @@ class Query(Result):
 
     def _frame(self, context: SessionContext) -> DataFrame:
         try:
-            schemas = {".".join(name): source.schema for name, source in self.sources.items()}
-            return context.sql_with_options(bind_query(context, self.text, schemas), _READ_ONLY)
+            return context.sql_with_options(self._bound.register(context), READ_ONLY)
         except Exception as error:
             raise self._invalid(error) from None
 
@@ -200,7 +215,7 @@ class Query(Result):
             hint = f"; the tables are {known}" if known else f"; give the tables by name: {BY_NAME}"
         elif missing := _NO_VALUE.search(first):
             hint = f" Give it in params, as params={{{missing[1]!r}: …}}"
-        return InvalidInputError(f"the query fails: {first.removeprefix('DataFusion error: ')}{hint}")
+        return InvalidInputError(f"the query fails: {spelled(first.removeprefix('DataFusion error: '))}{hint}")
 
     def __repr__(self) -> str:
         return f"Query({self.text!r})"
@@ -211,6 +226,12 @@ class Query(Result):
 
 def _quoted(name: Name) -> str:
     return ".".join('"' + part.replace('"', '""') + '"' for part in name)
+
+
+def _spelled(schema: pa.Schema) -> pa.Schema:
+    """The columns of a query, with partition functions in their names as the query has them."""
+    names = [spelled(name) for name in schema.names]
+    return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)], schema.metadata)
 
 
 def _register_empty(context: SessionContext, name: Name, source: QuerySource) -> None:

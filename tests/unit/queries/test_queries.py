@@ -539,3 +539,37 @@ def test_joins_build_on_the_smaller_table_whichever_is_named_first(
         assert [query.to_list(), query.to_list()] == [[{"n": 50}]] * 2
         join = next(line for line in query.explain().splitlines() if "HashJoinExec" in line)
         assert "on=[(s@" in join, "the left side is built"
+
+
+def test_a_partition_function_takes_the_type_that_its_argument_has_where_it_stands() -> None:
+    numbers, texts = pa.table({"k": [101], "s": ["x"]}), pa.table({"k": ["101"]})
+    of_number = lp.sql("SELECT bucket(7, k) AS b FROM n", n=numbers).to_list()[0]["b"]
+    of_text = lp.sql("SELECT bucket(7, k) AS b FROM t", t=texts).to_list()[0]["b"]
+    assert of_number != of_text
+
+    def answers(query: str) -> list[tuple[Any, ...]]:
+        return sorted(tuple(row.values()) for row in lp.sql(query, n=numbers, t=texts).to_list())
+
+    assert answers("SELECT bucket(7, s), truncate(10, s) FROM (SELECT k AS s FROM n)") == [(of_number, 100)]
+    assert answers("SELECT bucket(7, k) FROM n UNION ALL SELECT bucket(7, k) FROM t") == sorted(
+        [(of_number,), (of_text,)]
+    )
+    assert answers("SELECT bucket(7, t.k), bucket(7, n.k) FROM n AS t CROSS JOIN t AS n") == [(of_number, of_text)]
+    assert answers("SELECT year(m) FROM (SELECT max(DATE '2024-05-06') AS m FROM n)") == [(2024,)]
+    assert answers("SELECT truncate(1, upper(truncate(2, k || s))) FROM (SELECT k, 'a' AS s FROM t)") == [("1",)]
+    assert answers("SELECT multi_bucket(7, s, k) = multi_bucket(7, 'x', 101), bucket(7, NULL) FROM n") == [(True, None)]
+    grouped = "SELECT Bucket(7, k) AS b, count(*) FROM n GROUP BY bucket(7,K) ORDER BY bucket(7, k)"
+    assert answers(grouped) == [(of_number, 1)]
+
+
+def test_columns_have_the_names_of_the_partition_functions_as_they_were_written() -> None:
+    found = lp.sql("SELECT year(d), bucket(4, d) FROM t", t=pa.table({"d": [date(2024, 1, 1)]})).to_arrow()
+
+    assert found.schema.names == ["year(t.d)", "bucket(4, t.d)"]
+    assert found.to_pylist()[0]["year(t.d)"] == 2024
+
+
+@pytest.mark.parametrize("query", ["SELECT year(nothing) FROM t", "SELECT year(s) FROM t", "SELECT bucket(s) FROM t"])
+def test_a_partition_function_of_what_is_no_column_of_its_kind_is_refused(query: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"nothing|year is not defined|bucket takes"):
+        lp.sql(query, t=pa.table({"s": [True]}))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lancepart.errors import InvalidInputError
 from lancepart.model.aliases import JsonObject
 from lancepart.model.optional import require
 
@@ -46,14 +47,26 @@ class Result(ABC):
         require("polars", "to_polars()")
         import polars as pl
 
+        self._refuse_equal_names()
         found = pl.from_arrow(self.to_arrow())
         assert isinstance(found, pl.DataFrame)
         return found
 
     def to_list(self) -> list[JsonObject]:
         """All rows as dicts."""
+        self._refuse_equal_names()
         rows: list[JsonObject] = self.to_arrow().to_pylist()
         return rows
+
+    def _refuse_equal_names(self) -> None:
+        """Refuse columns of one name, of which a dict or a Polars frame would hold only one."""
+        names = self.schema.names
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InvalidInputError(
+                f"{names.count(twice)} columns are called {twice!r}: give them different names, as in "
+                f"SELECT a.{twice} AS a_{twice}, or use to_arrow()"
+            )
 
     def count(self) -> int:
         """How many rows there are."""

@@ -573,3 +573,13 @@ def test_columns_have_the_names_of_the_partition_functions_as_they_were_written(
 def test_a_partition_function_of_what_is_no_column_of_its_kind_is_refused(query: str) -> None:
     with pytest.raises(InvalidInputError, match=r"nothing|year is not defined|bucket takes"):
         lp.sql(query, t=pa.table({"s": [True]}))
+
+
+def test_columns_of_one_name_are_refused_where_one_would_be_lost() -> None:
+    query = lp.sql("SELECT a.id, b.id FROM t a JOIN t b ON a.id + 1 = b.id", t=pa.table({"id": [1, 2]}))
+
+    for read in (query.to_list, query.to_polars):
+        with pytest.raises(InvalidInputError, match="2 columns are called 'id'"):
+            read()
+    assert query.to_arrow().schema.names == ["id", "id"]
+    assert query.to_pandas().values.tolist() == [[1, 2]]

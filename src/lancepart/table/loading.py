@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
+from lancepart.layout import same_definition
 from lancepart.layout.metadata import STRONG
 from lancepart.model.aliases import RowSource
 from lancepart.model.spec import PartitionField
@@ -67,6 +68,8 @@ def load(
 ) -> PartitionedTable:
     """Write files, or any other data, to a table in one commit; the table is made if there is none.
 
+    One that is there must have the columns of ``schema`` and be partitioned by ``partition_by``, where these are given.
+
     ``data`` is a path or a glob, such as ``"data/*.parquet"`` or ``"s3://bucket/in/*.csv"``, or a list of them;
     ``source_options`` say how to reach these, if not as the table. ``progress`` is called with the rows read so far.
     """
@@ -74,6 +77,10 @@ def load(
     rows = files_at(data, format=format, storage_options=reachable) if is_path(data) else data
     if exists(root, storage_options=storage_options):
         table = open_table(root, storage_options=storage_options)
+        if schema is not None:
+            same_definition.refuse_other_columns(table.metadata, schema)
+        if partition_by is not None:
+            same_definition.refuse_other_partitioning(table.metadata, partition_by)
         table.append(counted(reader(rows, table.schema), progress))
         return table
     if partition_by is None:

@@ -23,7 +23,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import lancepart as lp
-from lancepart.errors import InvalidInputError, TableNotFoundError, TableSchemaValidationError
+from lancepart.errors import (
+    InvalidInputError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    TableSchemaValidationError,
+)
 from tests.support.catalogs import Place
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string()), ("day", pa.date32()), ("x", pa.float64())])
@@ -273,3 +278,15 @@ def test_what_dicts_can_not_say_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="then a RecordBatch"):
         lp.create_table_from(tmp_path / "t", iter([{"a": 1}, pa.record_batch({"a": [1]})]), ["a"])
     assert not lp.exists(tmp_path / "t")
+
+
+@pytest.mark.parametrize("layout", ["manifest", "hive"])
+def test_a_table_with_another_definition_is_not_loaded_into(tmp_path: Path, layout: str) -> None:
+    made = lp.create_table(tmp_path / "t", SCHEMA, ["k"], layout=layout)
+
+    lp.load(made.root, ROWS, partition_by=["k"], schema=SCHEMA)
+    for options, what in ({"partition_by": ["k", "id"]}, "partitioning"), ({"schema": SCHEMA.remove(0)}, "columns"):
+        with pytest.raises(TableAlreadyExistsError, match=f"another {what}"):
+            lp.load(made.root, ROWS, **options)
+
+    assert lp.load(made.root, ROWS).count_rows() == 2 * ROWS.num_rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lancepart.errors import InvalidInputError
+from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.model.aliases import JsonObject
 from lancepart.model.optional import require
 
@@ -75,6 +75,13 @@ class Result(ABC):
     def count_rows(self) -> int:
         """How many rows there are, under the name that Lance and pyarrow have for it."""
         return self.count()
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        """Refuse to be pickled: rows of several tables, and of temporary ones, are computed where they are."""
+        kind = type(self).__name__
+        raise UnsupportedOperationError(
+            f"a {kind} is not pickled: pickle the tables and make it there, or pickle its rows, to_arrow()"
+        )
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()

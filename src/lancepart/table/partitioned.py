@@ -23,6 +23,7 @@ from lancepart.errors import (
     UnsupportedOperationError,
 )
 from lancepart.layout import create, evolution, opening
+from lancepart.layout.addresses import public_options
 from lancepart.layout.metadata import TableMetadata
 from lancepart.layout.table_manifest import (
     committing,
@@ -35,7 +36,6 @@ from lancepart.model.parameters import Parameters, with_filter_values, with_upda
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.storage.dataset import Dataset
 from lancepart.storage.root import Root
-from lancepart.storage.translate import is_secret
 from lancepart.table.readable import ReadableTable
 from lancepart.write.conform import rereadable
 from lancepart.write.frames import AUTO
@@ -203,8 +203,7 @@ class PartitionedTable(ReadableTable):
     def __reduce__(self) -> tuple[Callable[..., PartitionedTable], tuple[str, list[str], int | None, dict[str, str]]]:
         """Pickle the table's root and options without credentials, which come from the environment."""
         namespace = list(namespace_of(self._manifest))
-        options = {key: value for key, value in self._manifest.root.storage_options.items() if not is_secret(key)}
-        return _unpickled, (self.root, namespace, self._version, options)
+        return _unpickled, (self.root, namespace, self._version, public_options(self._manifest.root))
 
     def __repr__(self) -> str:
         try:

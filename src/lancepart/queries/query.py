@@ -235,7 +235,7 @@ def _tables(known: Sequence[Name]) -> str:
     if not names:
         return f"; give the tables by name: {BY_NAME}"
     more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
-    return f"; the tables are {', '.join(names[:_MOST_SHOWN])}{more}"
+    return f"; the tables are {', '.join(names[:_MOST_SHOWN])}{more}; give others by name: {BY_NAME}"
 
 
 def _quoted(name: Name) -> str:

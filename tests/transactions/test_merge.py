@@ -111,6 +111,22 @@ def _first(clauses: list[tuple[str, str]], kinds: Any, s: Any, t: Any, kept: Any
     return kept
 
 
+@pytest.mark.parametrize(
+    "source", [list, iter, lambda rows: iter([rows])], ids=["list", "generator", "generator of lists"]
+)
+def test_a_row_keeps_the_columns_that_its_dict_leaves_out(table: lp.PartitionedTable, source: Any) -> None:
+    given = [{"id": 1, "n": 9}, {"id": 2, "k": "z"}, {"id": 7, "n": 7}]
+
+    table.merge(source(given), on=["id"]).when_matched_update_all().when_not_matched_insert_all().execute()
+
+    assert [row for row in rows(table) if row[0] in (1, 2, 7)] == [(1, "b", 9), (2, "z", 20), (7, None, 7)]
+
+
+def test_a_dict_without_the_key_is_refused_beside_others_that_have_it(table: lp.PartitionedTable) -> None:
+    with pytest.raises(TableSchemaValidationError, match="'id', which is part of the key"):
+        table.merge([{"id": 1, "n": 9}, {"n": 8}], on=["id"]).when_matched_update_all().execute()
+
+
 @settings(max_examples=60)
 @given(
     there=st.lists(ROW, max_size=8),

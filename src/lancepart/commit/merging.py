@@ -22,12 +22,15 @@ from lancepart.read import leaf as reading
 from lancepart.read.leaf import ADDRESS
 from lancepart.write.casts import cast
 from lancepart.write.conform import any_rows, fit, refuse_nulls
+from lancepart.write.dicts import are_dicts, listed
 from lancepart.write.route import route
 
 if TYPE_CHECKING:
     from lancepart.commit.transaction import Transaction
 
 _PAIR, _CHOICE = "__lancepart_pair", "__lancepart_clause"
+_UNNAMED = "__lancepart_unnamed "
+"""Begins the name of a column that says which rows of the source leave another column out."""
 Positions = npt.NDArray[np.int64]
 
 
@@ -87,12 +90,19 @@ def _apply(
 
 def _source(merge: Merge, schema: pa.Schema) -> pa.Table:
     """The source's rows, those columns that the table has in the table's types."""
-    rows = any_rows(merge.source, schema)
+    data = listed(merge.source)
+    rows = any_rows(data, schema)
     upserts.require_key(merge.on, [name for name in merge.on if name not in rows.schema.names])
     for at, name in enumerate(rows.schema.names):
         if name in schema.names:
             fitted = cast(rows.column(at), schema.field(name).type, name)
             rows = rows.set_column(at, pa.field(name, schema.field(name).type), fitted)
+    dicts = data if are_dicts(data) else []
+    for name in rows.schema.names if dicts else ():
+        unnamed = [name not in row for row in dicts]
+        if any(unnamed):
+            upserts.require_key(merge.on, [name])
+            rows = rows.append_column(f"{_UNNAMED}{name}", pa.array(unnamed))
     return rows
 
 
@@ -174,14 +184,23 @@ def _values(clause: Clause, source: pa.Table | None, target: pa.Table | None, sc
     assert clause.values is not None
     given = dict(clause.values)
     if not given and source is not None:
-        extra = [name for name in source.schema.names if name not in schema.names]
+        named = [name for name in source.schema.names if not name.startswith(_UNNAMED)]
+        extra = [name for name in named if name not in schema.names]
         if extra:
             raise TableSchemaValidationError(
                 f"column {extra[0]!r} of the source is not in the table: name the columns to set instead of all"
             )
-        given = {name: f"source.{_quoted(name)}" for name in source.schema.names}
+        given = {name: _given(name, source, target) for name in named}
     rest = {} if target is None else {name: f"target.{_quoted(name)}" for name in schema.names}
     return {**rest, **given}
+
+
+def _given(name: str, source: pa.Table, target: pa.Table | None) -> str:
+    """A column of the source or, in the rows that leave it out, of the target."""
+    if target is None or f"{_UNNAMED}{name}" not in source.schema.names:
+        return f"source.{_quoted(name)}"
+    unnamed = _quoted(f"{_UNNAMED}{name}")
+    return f"CASE WHEN source.{unnamed} THEN target.{_quoted(name)} ELSE source.{_quoted(name)} END"
 
 
 def _fitted(found: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -207,8 +226,7 @@ class _Session:
         joined = names[0] if len(names) == 1 else f"source JOIN target ON source.{_PAIR} = target.{_PAIR}"
         query = f"SELECT {names[0]}.{_PAIR}, {', '.join(expressions)} FROM {joined} ORDER BY {names[0]}.{_PAIR}"
         try:
-            bound = bind_query(self.context, query, {name: rows.schema for name, rows in self.sides.items()})
-            return self.context.sql(bound).to_arrow_table()
+            return self.context.sql(bind_query(self.context, query).text).to_arrow_table()
         except Exception as error:
             reraise_interrupt(error)
             text = str(error).split("\n")[0].removeprefix("DataFusion error: ")

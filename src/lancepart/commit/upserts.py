@@ -18,6 +18,7 @@ from lancepart.model.values import decoded
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import ADDRESS, LeafTask
 from lancepart.write.conform import Rows, partial_batches, refuse_nulls
+from lancepart.write.dicts import listed
 
 _MOST_KEYS = 1_000
 
@@ -58,7 +59,7 @@ def require_key(on: Sequence[str], unnamed: Collection[str]) -> None:
 
 def gathered(data: RowSource, schema: pa.Schema, on: Sequence[str]) -> Rows | None:
     """All rows of an upsert, each with its key; None if there are none."""
-    chunks = list(partial_batches(data, schema))
+    chunks = list(partial_batches(listed(data), schema))
     names = {name for chunk in chunks for name in chunk.unnamed}
     require_key(on, names)
     if not chunks:

@@ -208,8 +208,8 @@ def set_columns(rows: pa.Table, values: Mapping[str, str], schema: pa.Schema) ->
     context.register_record_batches("rows", [rows.to_batches()])
     columns = [f"({values[name]}) AS {_quoted(name)}" if name in values else _quoted(name) for name in schema.names]
     try:
-        query = bind_query(context, f"SELECT {', '.join(columns)} FROM rows", {"rows": rows.schema})
-        found = context.sql(query).collect()
+        query = bind_query(context, f"SELECT {', '.join(columns)} FROM rows")
+        found = context.sql(query.text).collect()
         table = pa.Table.from_batches(found)
         arrays = [cast_to(table.column(index), field) for index, field in enumerate(schema)]
     except TableSchemaValidationError:

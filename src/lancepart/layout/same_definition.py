@@ -22,20 +22,28 @@ def refuse_other(
     transactions: str,
 ) -> None:
     """Refuse a table whose columns, partitioning, layout or transactions are not those that are wanted."""
-    wanted = [as_stored(field) for field in schema]
-    has = list(there.plain_schema)
-    if [(field.name, field.type, field.nullable) for field in wanted] != [
-        (field.name, field.type, field.nullable) for field in has
-    ]:
-        _refuse("columns", schema.remove_metadata().to_string(), there.plain_schema.remove_metadata().to_string())
+    refuse_other_columns(there, schema)
     if (there.layout == HIVE) != (layout == HIVE):
         _refuse("layout", layout, there.layout)
-    if layout == HIVE:
-        fields = len(hive_levels(partition_by, there.schema))
-        same = fields == len(there.spec.fields)
+    if layout != HIVE and there.transactions != transactions:
+        _refuse("transactions", transactions, there.transactions)
+    refuse_other_partitioning(there, partition_by)
+
+
+def refuse_other_columns(there: TableMetadata, schema: pa.Schema) -> None:
+    """Refuse a table whose columns are not those that are wanted."""
+    wanted = [as_stored(field) for field in schema]
+    if [(field.name, field.type, field.nullable) for field in wanted] != [
+        (field.name, field.type, field.nullable) for field in there.plain_schema
+    ]:
+        _refuse("columns", schema.remove_metadata().to_string(), there.plain_schema.remove_metadata().to_string())
+
+
+def refuse_other_partitioning(there: TableMetadata, partition_by: Sequence[str | PartitionField]) -> None:
+    """Refuse a table that is not partitioned as it is wanted."""
+    if there.layout == HIVE:
+        same = len(hive_levels(partition_by, there.schema)) == len(there.spec.fields)
     else:
-        if there.transactions != transactions:
-            _refuse("transactions", transactions, there.transactions)
         same = create.new_spec(there, partition_by).spec == there.spec
     if not same:
         _refuse("partitioning", str(list(partition_by)), str([field.field_id for field in there.spec.fields]))

@@ -19,6 +19,7 @@ from lancepart.model.transforms import TRANSFORMS, Transform
 FUNCTION_NAMES = tuple(name for name, kind in TRANSFORMS.items() if kind.is_function)
 _CALL = re.compile(rf"\b({'|'.join(FUNCTION_NAMES)})\s*\(", re.IGNORECASE)
 _ALIAS = re.compile(rf"partition_({'|'.join(FUNCTION_NAMES)})_(\d+)_[0-9a-f]{{32}}")
+_BOUND = re.compile(rf"{_ALIAS.pattern}\(")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +38,14 @@ class Term:
         return self.transform.result_type([types[column] for column in self.columns])
 
 
-def bind_terms(
-    ctx: SessionContext, sql: str, schema: pa.Schema, *, type_of: Callable[[str], pa.DataType] | None = None
-) -> str:
-    """The same SQL over ``schema``, each partition function renamed to one registered for its arguments' types.
+def has_terms(sql: str) -> bool:
+    """Whether SQL may call a partition function."""
+    return _CALL.search(sql) is not None
 
-    ``type_of`` gives the type of an argument that is more than a column of the schema.
-    """
-    if not _CALL.search(sql):
+
+def bind_terms(ctx: SessionContext, sql: str, schema: pa.Schema) -> str:
+    """The same SQL over ``schema``, each partition function renamed to one registered for its arguments' types."""
+    if not has_terms(sql):
         return sql
     found = tokens(sql)
     pieces, position, index = [], 0, 0
@@ -53,50 +54,62 @@ def bind_terms(
         if token.kind == "word" and token.name in FUNCTION_NAMES and found[index + 1].text == "(":
             end = closing(found, index + 1)
             spans = arguments(found, index + 1, end)
-            inner = [bind_terms(ctx, sql[start:stop], schema, type_of=type_of) for start, stop in spans]
-            pieces += [sql[position : token.start], _bound(ctx, str(token.name), inner, schema, type_of)]
+            inner = [bind_terms(ctx, sql[start:stop], schema) for start, stop in spans]
+            pieces += [sql[position : token.start], _bound(ctx, str(token.name), inner, schema)]
             position, index = found[end].end, end
         index += 1
     return "".join([*pieces, sql[position:]])
 
 
+def bound_function(transform: Transform, types: Sequence[pa.DataType]) -> tuple[str, ScalarUDF]:
+    """The function that computes a transform of values of these types, and its name."""
+    kinds = [transform.null_type if pa.types.is_null(kind) else kind for kind in types]
+    transform.check(kinds)
+    digest = hashlib.md5(repr(kinds).encode(), usedforsecurity=False).hexdigest()
+    number = transform.parameters[0] if transform.parameters else 0
+    alias = f"partition_{transform.name}_{number}_{digest}"
+    return alias, _function(transform, alias, kinds)
+
+
+def spelled(text: str) -> str:
+    """A text of DataFusion's with partition functions as users write them.
+
+    >>> spelled("max(partition_bucket_16_0123456789abcdef0123456789abcdef(t.id))")
+    'max(bucket(16, t.id))'
+    """
+    return _BOUND.sub(lambda found: f"{found[1]}({'' if found[2] == '0' else f'{found[2]}, '}", text)
+
+
 def bound_transform(alias: str) -> Transform | None:
     """The transform that a function registered by ``bind_terms`` computes; None for any other function."""
     found = _ALIAS.fullmatch(alias)
-    return None if found is None else _transform(found[1], int(found[2]))
+    return None if found is None else transform_of(found[1], int(found[2]))
 
 
-def _transform(name: str, size: int) -> Transform:
+def transform_of(name: str, size: int) -> Transform:
+    """A transform by its name, with its number if it takes one."""
     kind: Callable[..., Transform] = TRANSFORMS[name]
     return kind(size) if TRANSFORMS[name].takes_number() else kind()
 
 
-def _bound(
-    ctx: SessionContext,
-    name: str,
-    inner: Sequence[str],
-    schema: pa.Schema,
-    type_of: Callable[[str], pa.DataType] | None,
-) -> str:
-    size, sources = _size(name, inner)
-    transform = _transform(name, size)
-    types = [type_of(source) if type_of else expression_type(ctx, source, schema) for source in sources]
-    types = [transform.null_type if pa.types.is_null(kind) else kind for kind in types]
-    transform.check(types)
-    digest = hashlib.md5(repr(types).encode(), usedforsecurity=False).hexdigest()
-    alias = f"partition_{name}_{size}_{digest}"
-    ctx.register_udf(_function(transform, alias, types))
+def _bound(ctx: SessionContext, name: str, inner: Sequence[str], schema: pa.Schema) -> str:
+    size, place = split_size(name, inner)
+    sources = inner if place is None else inner[1:] if place == 0 else inner[:-1]
+    alias, function = bound_function(
+        transform_of(name, size), [expression_type(ctx, source, schema) for source in sources]
+    )
+    ctx.register_udf(function)
     return f"{alias}({', '.join(sources)})"
 
 
-def _size(name: str, inner: Sequence[str]) -> tuple[int, Sequence[str]]:
-    """The number that a function takes from either end of its arguments, and the other arguments."""
+def split_size(name: str, inner: Sequence[str]) -> tuple[int, int | None]:
+    """The number that a function takes from either end of its arguments, and at which; None if it takes none."""
     kind = TRANSFORMS[name]
     if not kind.takes_number():
-        return 0, inner
+        return 0, None
     for position in (0, -1):
         if len(inner) > 1 and inner[position].isascii() and inner[position].isdigit():
-            return int(inner[position]), inner[1:] if position == 0 else inner[:-1]
+            return int(inner[position]), position
     raise InvalidInputError(f"{name} takes a whole number and {'columns' if kind.takes_many else 'a column'}")
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
-from datafusion import DataFrame, RuntimeEnvBuilder, SessionConfig, SessionContext, SQLOptions
+from datafusion import DataFrame, RuntimeEnvBuilder, SessionConfig, SessionContext
 from datafusion.plan import LogicalPlan
 
 from lancepart.errors import InvalidInputError, reraise_interrupt
@@ -18,7 +18,8 @@ from lancepart.model.filtering import DEEP_FILTERS
 from lancepart.model.parse_tree import from_filters
 from lancepart.model.predicate import Predicate
 from lancepart.model.predicate_chains import any_of
-from lancepart.model.query_terms import bind_query
+from lancepart.model.query_terms import READ_ONLY, BoundQuery, bind_query
+from lancepart.model.terms import spelled
 from lancepart.queries import kept_columns
 from lancepart.queries.floats import guarded_columns, plan_text, register_guarded
 from lancepart.queries.scan_filters import ScanFilter, scans_of
@@ -29,10 +30,12 @@ from lancepart.read.result import Result
 
 Name = tuple[str, ...]
 
-_READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 BY_NAME = "lp.sql(query, events=table)"
 """How tables are given to a query in Python; the command says how it takes them."""
+_DEFAULT = "lancepart$default"
+"""The catalog and the schema of tables without such; no name in a warehouse has a dollar sign."""
 _SCAN = "TableScan: "
+MOST_NAMES, _MOST_SHOWN = 3, 50
 _NO_VALUE = re.compile(r"Placeholder '\$(\w+)' was not provided")
 _PROJECTION = " projection=["
 
@@ -59,19 +62,14 @@ class Query(Result):
 
     text: str
     sources: Mapping[Name, QuerySource]
+    known: tuple[Name, ...] = ()
 
     @classmethod
-    def of(cls, text: str, sources: Mapping[Name, QuerySource]) -> Query:
-        """Check a query by planning it; nothing is read yet."""
+    def of(cls, text: str, sources: Mapping[Name, QuerySource], known: Sequence[Name] = ()) -> Query:
+        """Check a query by planning it; nothing is read yet. ``known`` are all tables that it could name."""
         if not isinstance(text, str) or not text.strip():
             raise InvalidInputError(f"the query is {text!r}: give SQL in a string")
-        for name in sources:
-            if not 1 <= len(name) <= 3:
-                raise InvalidInputError(
-                    f"table {'.'.join(name)!r} is nested too deep for SQL, which knows catalog.schema.table: "
-                    "give it a name, as in sql('SELECT … FROM t', t=connection.table(…))"
-                )
-        query = cls(text=text, sources=sources)
+        query = cls(text=text, sources=sources, known=tuple(known) or tuple(sources))
         _ = query.schema
         return query
 
@@ -83,9 +81,7 @@ class Query(Result):
     @cached_property
     def _planned(self) -> _Planned:
         """The query as DataFusion plans it over tables without rows."""
-        context = self._context()
-        for name, source in self.sources.items():
-            _register_empty(context, name, source)
+        context = self._without_rows()
         frame = self._frame(context)
         try:
             plan = frame.optimized_logical_plan()
@@ -93,7 +89,23 @@ class Query(Result):
             raise self._invalid(error) from None
         scans = tuple(scans_of(plan, {".".join(name): source.schema for name, source in self.sources.items()}))
         pruning, hidden = _pruning(plan, scans, self.sources)
-        return _Planned(schema=frame.schema(), scans=scans, pruning=pruning, hidden=hidden, text=plan_text(plan))
+        return _Planned(
+            schema=_spelled(frame.schema()), scans=scans, pruning=pruning, hidden=hidden, text=plan_text(plan)
+        )
+
+    def _without_rows(self) -> SessionContext:
+        context = self._context()
+        for name, source in self.sources.items():
+            _register_empty(context, name, source)
+        return context
+
+    @cached_property
+    def _bound(self) -> BoundQuery:
+        """The query with its partition functions bound to the types that DataFusion plans it with."""
+        try:
+            return bind_query(self._without_rows(), self.text)
+        except Exception as error:
+            raise self._invalid(error) from None
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, batch by batch, as DataFusion gives them."""
@@ -113,7 +125,9 @@ class Query(Result):
             for batch in self._frame(context).execute_stream():
                 rows = batch.to_pyarrow()
                 if rows.num_rows:
-                    yield rows.cast(self.schema) if rows.schema != self.schema else rows
+                    yield (
+                        rows if rows.schema == self.schema else rows.rename_columns(self.schema.names).cast(self.schema)
+                    )
         except Exception as error:
             reraise_interrupt(error)
             raise self._invalid(error) from error
@@ -172,6 +186,7 @@ class Query(Result):
     def _context(self) -> SessionContext:
         settings = {**DEEP_FILTERS, "datafusion.sql_parser.dialect": "PostgreSQL"}
         config = SessionConfig(settings).with_target_partitions(os.cpu_count() or 1).with_information_schema(False)
+        config = config.with_default_catalog_and_schema(_DEFAULT, _DEFAULT)
         runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(default_memory() * 2)
         context = SessionContext(config, runtime)
         for catalog in dict.fromkeys(name[0] for name in self.sources if len(name) == 3):
@@ -182,8 +197,7 @@ class Query(Result):
 
     def _frame(self, context: SessionContext) -> DataFrame:
         try:
-            schemas = {".".join(name): source.schema for name, source in self.sources.items()}
-            return context.sql_with_options(bind_query(context, self.text, schemas), _READ_ONLY)
+            return context.sql_with_options(self._bound.register(context), READ_ONLY)
         except Exception as error:
             raise self._invalid(error) from None
 
@@ -196,11 +210,17 @@ class Query(Result):
         first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         hint = ""
         if "not found" in first and "table" in first.lower():
-            known = ", ".join(".".join(name) for name in self.sources)
-            hint = f"; the tables are {known}" if known else f"; give the tables by name: {BY_NAME}"
+            hint = _tables(self.known)
+        elif deep := [name for name in self.known if len(name) > MOST_NAMES and ".".join(name) in self.text]:
+            hint = (
+                f"; table {'.'.join(deep[0])!r} is nested too deep for SQL, which knows catalog.schema.table: "
+                "give it a name, as in sql('SELECT … FROM t', t=connection.table(…))"
+            )
         elif missing := _NO_VALUE.search(first):
             hint = f" Give it in params, as params={{{missing[1]!r}: …}}"
-        return InvalidInputError(f"the query fails: {first.removeprefix('DataFusion error: ')}{hint}")
+        return InvalidInputError(
+            f"the query fails: {spelled(first.removeprefix('DataFusion error: ').replace(f'{_DEFAULT}.', ''))}{hint}"
+        )
 
     def __repr__(self) -> str:
         return f"Query({self.text!r})"
@@ -209,8 +229,23 @@ class Query(Result):
         return f"<pre>{html.escape(self.explain())}</pre>"
 
 
+def _tables(known: Sequence[Name]) -> str:
+    """The tables that a query can name, for an error."""
+    names = sorted(".".join(name) for name in known)
+    if not names:
+        return f"; give the tables by name: {BY_NAME}"
+    more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
+    return f"; the tables are {', '.join(names[:_MOST_SHOWN])}{more}; give others by name: {BY_NAME}"
+
+
 def _quoted(name: Name) -> str:
     return ".".join('"' + part.replace('"', '""') + '"' for part in name)
+
+
+def _spelled(schema: pa.Schema) -> pa.Schema:
+    """The columns of a query, with partition functions in their names as the query has them."""
+    names = [spelled(name) for name in schema.names]
+    return pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)], schema.metadata)
 
 
 def _register_empty(context: SessionContext, name: Name, source: QuerySource) -> None:

@@ -27,6 +27,8 @@ from lancepart.read.scan import Scan
 from lancepart.storage import lance_tables
 from lancepart.storage.cache import cache
 from lancepart.table import PartitionedTable, exists, open_table
+from lancepart.write.dicts import are_dicts, table_of
+from lancepart.write.streams import is_stream, stream_of
 
 _SMALL = 4 << 20
 """The bytes on disk up to which the leaves that a query reads are kept in memory."""
@@ -269,10 +271,12 @@ def source_of(name: str, data: object) -> QuerySource:
         return ArrowSource(pa.Table.from_batches([data]))
     if isinstance(data, pa.Table):
         return ArrowSource(data)
-    if isinstance(data, list):
-        return ArrowSource(pa.Table.from_pylist(data))
+    if are_dicts(data):
+        return ArrowSource(table_of(data))
     if type(data).__module__.partition(".")[0] == "pandas":
         return ArrowSource(pa.Table.from_pandas(data, preserve_index=False))
+    if is_stream(data):
+        return ArrowSource(stream_of(data, None).read_all())
     if hasattr(data, "__arrow_c_stream__"):
         return ArrowSource(pa.RecordBatchReader.from_stream(data).read_all())
     raise InvalidInputError(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import TypedDict, Unpack
+from functools import partial
+from typing import NoReturn, TypedDict, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.fs as pa_fs
 
 from lancepart.errors import UnsupportedOperationError
 from lancepart.model.arrow_filter import translated
@@ -19,6 +21,7 @@ from lancepart.plan import planner
 from lancepart.plan.planner import Plan
 from lancepart.read.scan import Scan
 
+_ROWS = "rows.arrow"
 Columns = Sequence[str] | Mapping[str, pc.Expression] | None
 
 
@@ -31,11 +34,16 @@ class ScannerOptions(TypedDict, total=False):
     use_threads: bool
 
 
-class PartitionedDataset(ds.Dataset):  # type: ignore[misc]
-    """The rows of a scan as a dataset; filters are pyarrow expressions, which prune partitions."""
+class PartitionedDataset(ds.FileSystemDataset):  # type: ignore[misc]
+    """The rows of a scan as a dataset; filters are pyarrow expressions, which prune partitions.
 
-    def __init__(self, scan: Scan, *, kept: pc.Expression | None = None) -> None:
+    What pyarrow reads without its methods, as unions of datasets do, it reads as one Arrow file made of all rows.
+    """
+
+    def __init__(self, scan: Scan, kept: pc.Expression | None = None) -> None:
         self._scan, self._kept = scan, kept
+        system, format = pa_fs.PyFileSystem(_RowsAsFile(partial(_all_rows, scan, kept))), ds.IpcFileFormat()
+        super().__init__([format.make_fragment(_ROWS, system)], scan.schema, format, system)
 
     @property
     def schema(self) -> pa.Schema:
@@ -118,17 +126,75 @@ class PartitionedDataset(ds.Dataset):  # type: ignore[misc]
         return ds.InMemoryDataset(self.to_table()).join_asof(other, *args, **options)
 
     def replace_schema(self, schema: pa.Schema) -> ds.Dataset:
-        """Not supported: a table's columns are changed by add_column and similar methods."""
-        raise UnsupportedOperationError("the schema of a partitioned table can't be replaced: cast what is read")
+        """The rows in other columns, as unions of datasets ask for them; those that they lack are NULL."""
+        return self if schema.equals(self.schema) else super().replace_schema(schema)
 
-    def __reduce__(self) -> str:
-        raise UnsupportedOperationError("a dataset is not pickled: pickle the table, and call to_dataset() there")
+    @property
+    def files(self) -> list[str]:
+        """None: what is read are the rows of a snapshot, not files."""
+        return []
+
+    def __reduce__(
+        self,
+    ) -> tuple[Callable[[Scan, pc.Expression | None], PartitionedDataset], tuple[Scan, pc.Expression | None]]:
+        """Pickle the scan, which another process reads at the same snapshot, and the filter."""
+        return PartitionedDataset, (self._scan, self._kept)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.scanner().to_reader().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
         return f"PartitionedDataset({self._scan.root.uri!r}, version={self._scan.snapshot.version})"
+
+
+class _RowsAsFile(pa_fs.FileSystemHandler):  # type: ignore[misc]
+    """A file system of one file, which is made of rows when it is opened."""
+
+    def __init__(self, rows: Callable[[], pa.Table]) -> None:
+        self._rows = rows
+
+    def get_type_name(self) -> str:
+        return "lancepart"
+
+    def normalize_path(self, path: str) -> str:
+        return path
+
+    def get_file_info(self, paths: Sequence[str]) -> list[pa_fs.FileInfo]:
+        return [pa_fs.FileInfo(path, pa_fs.FileType.File) for path in paths]
+
+    def get_file_info_selector(self, selector: pa_fs.FileSelector) -> list[pa_fs.FileInfo]:
+        return self.get_file_info([_ROWS])
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        rows, made = self._rows(), pa.BufferOutputStream()
+        with pa.ipc.new_file(made, rows.schema) as file:
+            file.write_table(rows)
+        return pa.BufferReader(made.getvalue())
+
+    open_input_stream = open_input_file
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise UnsupportedOperationError("the rows of a partitioned table are not written through its dataset")
+
+    create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = delete_file = _refuse
+    move = copy_file = open_output_stream = open_append_stream = _refuse
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    __hash__ = object.__hash__
+
+
+def _all_rows(scan: Scan, kept: pc.Expression | None) -> pa.Table:
+    """The rows of a dataset, read without pyarrow's own threads: one of these waits for them."""
+    found = None if kept is None else translated(kept, scan.schema)
+    with ThreadPoolExecutor(1) as pool:
+        narrowed = PartitionedDataset(scan)._narrowed(scan.schema.names, None if found is None else found.sql)
+        rows = pool.submit(narrowed.to_arrow).result()
+    return rows if found is None or found.exact else rows.filter(kept)
 
 
 class DatasetFragment:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.model.aliases import JsonObject
 from lancepart.model.optional import require
 
@@ -46,14 +47,26 @@ class Result(ABC):
         require("polars", "to_polars()")
         import polars as pl
 
+        self._refuse_equal_names()
         found = pl.from_arrow(self.to_arrow())
         assert isinstance(found, pl.DataFrame)
         return found
 
     def to_list(self) -> list[JsonObject]:
         """All rows as dicts."""
+        self._refuse_equal_names()
         rows: list[JsonObject] = self.to_arrow().to_pylist()
         return rows
+
+    def _refuse_equal_names(self) -> None:
+        """Refuse columns of one name, of which a dict or a Polars frame would hold only one."""
+        names = self.schema.names
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise InvalidInputError(
+                f"{names.count(twice)} columns are called {twice!r}: give them different names, as in "
+                f"SELECT a.{twice} AS a_{twice}, or use to_arrow()"
+            )
 
     def count(self) -> int:
         """How many rows there are."""
@@ -62,6 +75,13 @@ class Result(ABC):
     def count_rows(self) -> int:
         """How many rows there are, under the name that Lance and pyarrow have for it."""
         return self.count()
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        """Refuse to be pickled: rows of several tables, and of temporary ones, are computed where they are."""
+        kind = type(self).__name__
+        raise UnsupportedOperationError(
+            f"a {kind} is not pickled: pickle the tables and make it there, or pickle its rows, to_arrow()"
+        )
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()

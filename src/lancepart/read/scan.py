@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError, UnsupportedOperationError
+from lancepart.layout.addresses import SnapshotAddress
+from lancepart.layout.layouts import layout_of
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.config import config
@@ -52,6 +54,18 @@ class ScanOptions(TypedDict, total=False):
     with_row_id: bool
     batch_size: int | None
     params: Parameters | None
+
+
+class ScanFields(TypedDict):
+    """What a scan reads of its snapshot, as it is pickled."""
+
+    where: str | None
+    columns: tuple[str, ...] | None
+    limit: int | None
+    offset: int
+    order: tuple[Order, ...]
+    with_row_id: bool
+    batch_size: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,6 +269,23 @@ class Scan(Result):
             batch_rows=self.batch_size,
         )
 
+    def __reduce__(self) -> tuple[Callable[[SnapshotAddress, ScanFields], Scan], tuple[SnapshotAddress, ScanFields]]:
+        """Pickle where the snapshot is, without credentials, and what is read of it."""
+        if self.planned is not None:
+            raise UnsupportedOperationError(
+                "a scan of a transaction, or of some partitions, is not pickled: pickle the table, or to_arrow()"
+            )
+        fields: ScanFields = {
+            "where": self.sql,
+            "columns": self.columns,
+            "limit": self.limit,
+            "offset": self.offset,
+            "order": self.order,
+            "with_row_id": self.with_row_id,
+            "batch_size": self.batch_size,
+        }
+        return _unpickled, (SnapshotAddress.of(self.root, self.snapshot), fields)
+
     def __repr__(self) -> str:
         parts = [f"where={self.sql!r}"] if self.where is not None else []
         parts += [f"columns={list(self.columns)!r}"] if self.columns is not None else []
@@ -265,6 +296,11 @@ class Scan(Result):
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.explain())}</pre>"
+
+
+def _unpickled(address: SnapshotAddress, fields: ScanFields) -> Scan:
+    root, snapshot = address.opened()
+    return Scan(root=root, snapshot=snapshot, metadata=layout_of(snapshot).load(snapshot), **fields)
 
 
 def _sliced(batches: Iterable[pa.RecordBatch], offset: int, limit: int | None) -> Iterator[pa.RecordBatch]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
+from lancepart.layout import same_definition
 from lancepart.layout.metadata import STRONG
 from lancepart.model.aliases import RowSource
 from lancepart.model.spec import PartitionField
@@ -15,6 +16,7 @@ from lancepart.storage.row_files import files_at, is_path
 from lancepart.table.functions import create_table, discard_new_table, exists, open_table
 from lancepart.table.partitioned import PartitionedTable
 from lancepart.write.conform import reader
+from lancepart.write.dicts import are_dicts, table_of
 from lancepart.write.streams import counted
 
 Progress = Callable[[int], object]
@@ -66,6 +68,8 @@ def load(
 ) -> PartitionedTable:
     """Write files, or any other data, to a table in one commit; the table is made if there is none.
 
+    One that is there must have the columns of ``schema`` and be partitioned by ``partition_by``, where these are given.
+
     ``data`` is a path or a glob, such as ``"data/*.parquet"`` or ``"s3://bucket/in/*.csv"``, or a list of them;
     ``source_options`` say how to reach these, if not as the table. ``progress`` is called with the rows read so far.
     """
@@ -73,6 +77,10 @@ def load(
     rows = files_at(data, format=format, storage_options=reachable) if is_path(data) else data
     if exists(root, storage_options=storage_options):
         table = open_table(root, storage_options=storage_options)
+        if schema is not None:
+            same_definition.refuse_other_columns(table.metadata, schema)
+        if partition_by is not None:
+            same_definition.refuse_other_partitioning(table.metadata, partition_by)
         table.append(counted(reader(rows, table.schema), progress))
         return table
     if partition_by is None:
@@ -84,6 +92,4 @@ def load(
 
 def _typed(data: RowSource, schema: pa.Schema | None) -> RowSource:
     """Lists of dicts as a table, whose types come from the schema or else from the values."""
-    if isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
-        return pa.Table.from_pylist(data, schema=schema)
-    return data
+    return table_of(data, schema) if are_dicts(data) and data else data

@@ -15,6 +15,7 @@ from lancepart.model.aliases import JsonObject, RowSource, Value
 from lancepart.model.suggest import near
 from lancepart.read.result import Result
 from lancepart.write.casts import cast
+from lancepart.write.dicts import are_dicts, listed, names_of, table_of
 from lancepart.write.fits import fits, may_fit
 from lancepart.write.frames import is_spark
 from lancepart.write.streams import is_repeatable, is_stream, stream_of
@@ -53,7 +54,7 @@ def partial_batches(data: RowSource, schema: pa.Schema, *, complete: bool = Fals
 
     ``complete`` ones may leave out only what may be null.
     """
-    if _are_dicts(data):
+    if are_dicts(data):
         for chunk in _from_dicts(data, schema):
             _check_missing(chunk.unnamed if complete else (), schema)
             yield chunk
@@ -96,7 +97,7 @@ def _is_frame(data: RowSource) -> TypeGuard[pd.DataFrame]:
 
 def rereadable(data: RowSource) -> RowSource:
     """Data that can be read more than once: a stream is taken into memory, anything else is so already."""
-    if is_rereadable(data):
+    if is_rereadable(data) or are_dicts(data := listed(data)):
         return data
     return stream_of(data, None).read_all() if is_stream(data) else pa.RecordBatchReader.from_stream(data).read_all()
 
@@ -134,16 +135,8 @@ def reader(data: RowSource, schema: pa.Schema | None) -> pa.RecordBatchReader:
 
 def any_rows(data: RowSource, schema: pa.Schema) -> pa.Table:
     """All rows that a user holds, in their own columns; values of dicts take the types of the table's columns."""
-    if _are_dicts(data):
-        names = list(dict.fromkeys(name for row in data for name in row))
-        known = {name: schema.field(name).type for name in names if name in schema.names}
-        arrays = [
-            column_of([row.get(name) for row in data], known[name], name)
-            if name in known
-            else pa.array([row.get(name) for row in data])
-            for name in names
-        ]
-        return pa.table(arrays, names=names) if names else schema.empty_table()
+    if are_dicts(data):
+        return table_of(data, schema) if any(data) else schema.empty_table()
     if type(data).__module__.partition(".")[0] == "pandas":
         own = [field for field in schema if field.name in map(str, data.columns)]  # type: ignore[attr-defined]
         extra = [name for name in map(str, data.columns) if name not in schema.names]  # type: ignore[attr-defined]
@@ -158,16 +151,12 @@ def any_rows(data: RowSource, schema: pa.Schema) -> pa.Table:
 
 def named(data: RowSource, schema: pa.Schema) -> frozenset[str]:
     """The columns that at least one row names, as far as that is known without reading a stream."""
-    if _are_dicts(data):
-        return frozenset(name for row in data for name in row)
+    if are_dicts(data):
+        return frozenset(names_of(data))
     if is_spark(data) or _is_frame(data):
         return frozenset(map(str, data.columns))
     found = getattr(data, "schema", None)
     return frozenset(found.names if isinstance(found, pa.Schema) else schema.names)
-
-
-def _are_dicts(data: RowSource) -> TypeGuard[list[JsonObject]]:
-    return isinstance(data, list) and all(isinstance(row, dict) for row in data)
 
 
 def _from_pandas(frame: pd.DataFrame, schema: pa.Schema) -> pa.Table:
@@ -196,7 +185,7 @@ def _is_nan(value: Value) -> bool:
 
 
 def _from_dicts(rows: list[JsonObject], schema: pa.Schema) -> Iterator[Rows]:
-    _check_names(list(dict.fromkeys(name for row in rows for name in row)), schema)
+    _check_names(names_of(rows), schema)
     empty = [at for at, row in enumerate(rows) if not row]
     if empty:
         raise TableSchemaValidationError(f"row {empty[0]} of the data is empty: name at least one column")

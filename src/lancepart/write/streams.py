@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 from lancepart.errors import InvalidInputError
 from lancepart.model.aliases import RowSource
 from lancepart.storage.row_files import RowFiles, files_at, is_path
+from lancepart.write.dicts import batches_of, flat
 
 
 def is_stream(data: RowSource) -> bool:
@@ -56,25 +57,20 @@ def _of_parts(parts: Iterator[object], schema: pa.Schema | None) -> pa.RecordBat
     first = next(parts, None)
     if first is None:
         return pa.RecordBatchReader.from_batches(schema if schema is not None else pa.schema([]), [])
-    table = _table(first, None, schema)
+    if isinstance(first, dict | list):
+        return pa.RecordBatchReader.from_batches(*batches_of(flat(chain([first], parts)), schema))
+    table = _table(first, None)
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield from table.to_batches()
         for part in parts:
-            yield from _table(part, table.schema, schema).to_batches()
+            yield from _table(part, table.schema).to_batches()
 
     return pa.RecordBatchReader.from_batches(table.schema, batches())
 
 
-def _table(part: object, like: pa.Schema | None, schema: pa.Schema | None) -> pa.Table:
-    rows = [part] if isinstance(part, dict) else part
-    if isinstance(rows, list):
-        names = list(dict.fromkeys(name for row in rows for name in row)) if like is None else like.names
-        known = {} if schema is None else {field.name: field.type for field in schema}
-        fields = [(name, known[name]) for name in names if name in known]
-        typed = pa.schema(fields) if len(fields) == len(names) else None
-        found = pa.Table.from_pylist(rows, schema=like or typed)
-    elif isinstance(rows, pa.RecordBatch):
+def _table(rows: object, like: pa.Schema | None) -> pa.Table:
+    if isinstance(rows, pa.RecordBatch):
         found = pa.Table.from_batches([rows])
     elif isinstance(rows, pa.Table):
         found = rows
@@ -84,7 +80,7 @@ def _table(part: object, like: pa.Schema | None, schema: pa.Schema | None) -> pa
         found = pa.RecordBatchReader.from_stream(rows).read_all()
     else:
         raise InvalidInputError(
-            f"the generator yields a {type(part).__name__}: yield Arrow batches or tables, frames, or dicts"
+            f"the generator yields a {type(rows).__name__}: yield Arrow batches or tables, frames, or dicts"
         )
     return found if like is None or found.schema == like else found.select(like.names).cast(like)
 

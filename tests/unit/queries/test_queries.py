@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,8 @@ def test_everything_with_rows_can_be_named_in_a_query(events: lp.PartitionedTabl
         "j": events.root,
         "k": events.to_dataset("id < 2"),
         "l": pa.RecordBatch.from_pydict({"n": [1, 2]}),
+        "m": pl.LazyFrame({"n": [1, 2]}),
+        "o": ({"n": n} for n in (1, 2)),
     }
     counts = lp.sql(" UNION ALL ".join(f"SELECT '{name}' AS t, count(*) AS n FROM {name}" for name in given), **given)
 
@@ -242,6 +245,30 @@ def test_a_warehouse_is_made_filled_asked_renamed_and_emptied(tmp_path: Path) ->
     db.drop_table("bought", missing_ok=True)
     with pytest.raises(TableNotFoundError):
         db.drop_table("bought")
+
+
+def test_every_name_of_a_warehouse_is_that_of_one_table(tmp_path: Path) -> None:
+    db = lp.connect(tmp_path)
+    schema = pa.schema([("id", pa.int64()), ("k", pa.string())])
+    names = [("x",), ("public", "x"), ("datafusion", "public", "x"), ("information_schema", "x"), ('a"b',)]
+    for namespace in ("public", "datafusion", "datafusion.public", "information_schema", "a", "a.b", "a.b.c"):
+        db.create_namespace(namespace)
+    for at, name in enumerate(names):
+        db.create_table(name, schema, ["k"]).append([{"id": at, "k": "y"}, {"id": -1, "k": "n"}])
+    db.create_table("a.b.c.x", schema)
+
+    for at, name in enumerate(names):
+        quoted = ".".join('"' + part.replace('"', '""') + '"' for part in name)
+        found = db.sql(f"SELECT id FROM {quoted} WHERE k = 'y'")
+        assert found.to_list() == [{"id": at}]
+        assert "1 of 2 partitions" in found.explain()
+    both = "SELECT a.id AS a, b.id AS b FROM x a JOIN public.x b USING (k) WHERE a.k = 'y'"
+    assert db.sql(both).to_list() == [{"a": 0, "b": 1}]
+    with pytest.raises(InvalidInputError, match=r"table 'y' not found; the tables are a\"b, a\.b\.c\.x, datafusion"):
+        db.sql("SELECT * FROM y")
+    with pytest.raises(InvalidInputError, match=r"'a\.b\.c\.x' is nested too deep for SQL"):
+        db.sql("SELECT * FROM a.b.c.x")
+    assert pickle.loads(pickle.dumps(db)).list_tables() == db.list_tables()
 
 
 def test_dates_without_zone_and_older_layouts_are_read(tmp_path: Path) -> None:
@@ -539,3 +566,158 @@ def test_joins_build_on_the_smaller_table_whichever_is_named_first(
         assert [query.to_list(), query.to_list()] == [[{"n": 50}]] * 2
         join = next(line for line in query.explain().splitlines() if "HashJoinExec" in line)
         assert "on=[(s@" in join, "the left side is built"
+
+
+def test_a_partition_function_takes_the_type_that_its_argument_has_where_it_stands() -> None:
+    numbers, texts = pa.table({"k": [101], "s": ["x"]}), pa.table({"k": ["101"]})
+    of_number = lp.sql("SELECT bucket(7, k) AS b FROM n", n=numbers).to_list()[0]["b"]
+    of_text = lp.sql("SELECT bucket(7, k) AS b FROM t", t=texts).to_list()[0]["b"]
+    assert of_number != of_text
+
+    def answers(query: str) -> list[tuple[Any, ...]]:
+        return sorted(tuple(row.values()) for row in lp.sql(query, n=numbers, t=texts).to_list())
+
+    assert answers("SELECT bucket(7, s), truncate(10, s) FROM (SELECT k AS s FROM n)") == [(of_number, 100)]
+    assert answers("SELECT bucket(7, k) FROM n UNION ALL SELECT bucket(7, k) FROM t") == sorted(
+        [(of_number,), (of_text,)]
+    )
+    assert answers("SELECT bucket(7, t.k), bucket(7, n.k) FROM n AS t CROSS JOIN t AS n") == [(of_number, of_text)]
+    assert answers("SELECT year(m) FROM (SELECT max(DATE '2024-05-06') AS m FROM n)") == [(2024,)]
+    assert answers("SELECT truncate(1, upper(truncate(2, k || s))) FROM (SELECT k, 'a' AS s FROM t)") == [("1",)]
+    assert answers("SELECT multi_bucket(7, s, k) = multi_bucket(7, 'x', 101), bucket(7, NULL) FROM n") == [(True, None)]
+    grouped = "SELECT Bucket(7, k) AS b, count(*) FROM n GROUP BY bucket(7,K) ORDER BY bucket(7, k)"
+    assert answers(grouped) == [(of_number, 1)]
+
+
+def test_columns_have_the_names_of_the_partition_functions_as_they_were_written() -> None:
+    found = lp.sql("SELECT year(d), bucket(4, d) FROM t", t=pa.table({"d": [date(2024, 1, 1)]})).to_arrow()
+
+    assert found.schema.names == ["year(t.d)", "bucket(4, t.d)"]
+    assert found.to_pylist()[0]["year(t.d)"] == 2024
+
+
+@pytest.mark.parametrize("query", ["SELECT year(nothing) FROM t", "SELECT year(s) FROM t", "SELECT bucket(s) FROM t"])
+def test_a_partition_function_of_what_is_no_column_of_its_kind_is_refused(query: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"nothing|year is not defined|bucket takes"):
+        lp.sql(query, t=pa.table({"s": [True]}))
+
+
+def test_columns_of_one_name_are_refused_where_one_would_be_lost() -> None:
+    query = lp.sql("SELECT a.id, b.id FROM t a JOIN t b ON a.id + 1 = b.id", t=pa.table({"id": [1, 2]}))
+
+    for read in (query.to_list, query.to_polars):
+        with pytest.raises(InvalidInputError, match="2 columns are called 'id'"):
+            read()
+    assert query.to_arrow().schema.names == ["id", "id"]
+    assert query.to_pandas().values.tolist() == [[1, 2]]
+
+
+def test_rows_that_are_of_no_table_can_be_queried(events: lp.PartitionedTable) -> None:
+    assert lp.sql("SELECT sum(value) AS s FROM generate_series(1, 3)").to_list() == [{"s": 6}]
+    joined = "SELECT count(*) AS n FROM t JOIN range(0, 2) g ON t.id = g.value WHERE t.id < 1"
+    assert lp.sql(joined, t=events).to_list() == [{"n": 1}]
+    deeper = "SELECT t.id FROM r JOIN t ON t.id = r.id + 1 WHERE r.id < 3"
+    walked = f"WITH RECURSIVE r AS (SELECT id FROM t WHERE id = 1 UNION ALL {deeper}) SELECT id FROM r ORDER BY id"
+    assert lp.sql(walked, t=events).to_list() == [{"id": 1}, {"id": 2}, {"id": 3}]
+
+
+MIXED = pa.table(
+    {
+        "id": pa.array(range(60), pa.int64()),
+        "n": pa.array([None if i % 11 == 0 else i % 17 - 8 for i in range(60)], pa.int32()),
+        "f": pa.array([[1.5, float("nan"), None, -2.0][i % 4] for i in range(60)], pa.float64()),
+        "s": pa.array([["a", "Ab", "", None, "x.y", "o'b"][i % 6] for i in range(60)]),
+        "d": pa.array([None if i % 13 == 0 else date(2023, 12, 1) + timedelta(days=i * 9) for i in range(60)]),
+        "ts": pa.array([datetime(2024, 1, 1) + timedelta(hours=i * 7) for i in range(60)], pa.timestamp("us")),
+        "at": pa.array(
+            [datetime(2024, 1, 1) + timedelta(hours=i) for i in range(60)], pa.timestamp("us", "Asia/Tokyo")
+        ),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: Any) -> lp.PartitionedTable:
+    return lp.create_table_from(tmp_path_factory.mktemp("mixed") / "t", MIXED, ["year(d)", "bucket(3, id)"])
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        pl.col("n").is_between(-3, 3),
+        pl.col("n").is_between(-3, pl.col("id"), closed="none"),
+        ~pl.col("n").is_between(-3, 3, closed="left"),
+        pl.col("d").is_between(date(2024, 1, 1), date(2024, 6, 1), closed="right"),
+        pl.col("d").dt.year() == 2024,
+        (pl.col("d").dt.month() > 6) & (pl.col("ts").dt.hour() < 5),
+        pl.col("ts").dt.day() == 2,
+        pl.col("n") % 3 == 2,
+        pl.col("n") % 5 != 0,
+        pl.col("n").cast(pl.Float64) > 2.5,
+        pl.col("n").cast(pl.Int64) == pl.col("id"),
+        pl.col("s").str.contains("a"),
+        pl.col("s").str.contains(".", literal=True),
+        pl.col("s").str.contains("^[aA]b?$"),
+        ~pl.col("s").str.contains("'"),
+        pl.col("f").is_nan(),
+        pl.col("f").is_not_nan(),
+        pl.col("s").eq_missing(None),
+        pl.col("n").ne_missing(3),
+    ],
+    ids=str,
+)
+def test_more_of_polars_means_the_same_as_a_filter(mixed: lp.PartitionedTable, where: pl.Expr) -> None:
+    wanted = sorted(pl.DataFrame(MIXED).filter(where)["id"].to_list())
+
+    assert sorted(mixed.scan(where).to_arrow()["id"].to_pylist()) == wanted
+    assert sorted(mixed.lazy().filter(where).collect()["id"].to_list()) == wanted
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        pc.year(pc.field("d")) == 2024,
+        (pc.month(pc.field("d")) > 6) | (pc.hour(pc.field("ts")) == 7),
+        ~(pc.day(pc.field("ts")) == 2),
+        pc.field("n").cast(pa.float64()) > 2.5,
+        pc.field("f").is_nan(),
+        pc.field("f").is_null(nan_is_null=True),
+    ],
+    ids=str,
+)
+def test_more_of_pyarrow_means_the_same_as_a_filter(mixed: lp.PartitionedTable, where: pc.Expression) -> None:
+    wanted = sorted(MIXED.filter(where)["id"].to_pylist())
+
+    assert sorted(mixed.scan(where).to_arrow()["id"].to_pylist()) == wanted
+    assert sorted(mixed.to_dataset().to_table(filter=where)["id"].to_pylist()) == wanted
+
+
+def test_parts_of_dates_prune_and_those_in_another_zone_are_refused(mixed: lp.PartitionedTable) -> None:
+    assert len(mixed.scan(pl.col("d").dt.year() == 2025).plan().leaves) == 3
+    assert len(mixed.scan(pc.year(pc.field("d")) == 2025).plan().leaves) == 3
+    for where in (pl.col("at").dt.hour() == 3, pc.hour(pc.field("at")) == 3, pl.col("n") % -3 == 0):
+        with pytest.raises(InvalidInputError, match=r"has SQL for|has no SQL"):
+            mixed.scan(where)
+
+
+@pytest.mark.parametrize("field", [pl.col, pc.field])
+@pytest.mark.parametrize("layout", ["manifest", "hive"])
+def test_every_verb_takes_expressions(tmp_path: Path, field: Any, layout: str) -> None:
+    table = lp.create_table(tmp_path / "t", pa.schema([("id", pa.int64()), ("k", pa.string())]), ["k"], layout=layout)
+    table.append([{"id": i, "k": "ab"[i % 2]} for i in range(10)])
+
+    table.delete(field("id") == 0)
+    table.update({"id": "id + $step"}, field("id") > 7, params={"step": 100})
+    table.overwrite([{"id": 3, "k": "z"}], field("id") == 3)
+    assert sorted(table.to_arrow()["id"].to_pylist()) == [1, 2, 3, 4, 5, 6, 7, 108, 109]
+    other = pa.table({"id": [1, 2, 3], "name": ["x", "y", "z"]})
+    assert table.join(other, on=["id"], where=field("name") == "z").to_arrow()["k"].to_pylist() == ["z"]
+    assert table.to_lance(field("id") > 100).count_rows() == 2
+    if layout == "manifest":
+        with table.transaction() as tx:
+            tx.delete(field("id") == 1)
+            tx.update({"k": "'w'"}, field("id") == 2)
+            tx.overwrite([{"id": 4, "k": "v"}], field("id") == 4)
+        assert sorted(table.scan((field("k") == "w") | (field("k") == "v")).to_arrow()["id"].to_pylist()) == [2, 4]
+    with pytest.raises(InvalidInputError, match="put the values into it"):
+        table.delete(field("id") == 1, params={"a": 1})

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import date, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import lancepart as lp
-from lancepart.errors import InvalidInputError, TableNotFoundError, TableSchemaValidationError
+from lancepart.errors import (
+    InvalidInputError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    TableSchemaValidationError,
+)
 from tests.support.catalogs import Place
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string()), ("day", pa.date32()), ("x", pa.float64())])
@@ -246,3 +252,41 @@ def test_a_table_that_others_use_stays_when_the_data_that_made_it_fails(tmp_path
         lp.load(tmp_path / "t", broken(), partition_by=["k"])
 
     assert lp.open_table(tmp_path / "t").count_rows() == ROWS.num_rows
+
+
+@pytest.mark.parametrize("given", [list, iter], ids=["list", "generator"])
+def test_a_column_that_only_a_later_dict_names_is_loaded(tmp_path: Path, given: Any) -> None:
+    ragged = [{"a": 1}, {"a": 2, "b": "x"}]
+    whole = [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
+
+    made = lp.create_table_from(tmp_path / "t", given(ragged), ["a"])
+    assert sorted(made.to_list(), key=lambda row: row["a"]) == whole
+    assert made.join(given([{"a": 1}, {"a": 2, "c": 5}]), on=["a"], columns=["a", "c"]).to_pandas()["c"].sum() == 5
+    made.upsert(given([{"a": 2}, {"a": 1, "b": "y"}]), on=["a"])
+    assert sorted(row["b"] for row in made.to_list()) == ["x", "y"]
+    assert lp.sql("SELECT * FROM t ORDER BY a", t=ragged).to_list() == whole
+
+
+def test_what_dicts_can_not_say_is_refused_by_name(tmp_path: Path) -> None:
+    late = chain(({"a": i} for i in range(20_000)), [{"a": 1, "b": 2}])
+    with pytest.raises(TableSchemaValidationError, match="'b' is in none of the first 10,000 rows"):
+        lp.create_table_from(tmp_path / "t", late, ["bucket(2, a)"])
+    with pytest.raises(TableSchemaValidationError, match="column 'b' is not in the table"):
+        lp.create_table_from(tmp_path / "t", [{"a": 1}, {"b": 2}], ["a"], schema=pa.schema([("a", pa.int64())]))
+    with pytest.raises(TableSchemaValidationError, match="'a' have no type in common"):
+        lp.create_table_from(tmp_path / "t", [{"a": 1}, {"a": "x"}], ["a"])
+    with pytest.raises(InvalidInputError, match="then a RecordBatch"):
+        lp.create_table_from(tmp_path / "t", iter([{"a": 1}, pa.record_batch({"a": [1]})]), ["a"])
+    assert not lp.exists(tmp_path / "t")
+
+
+@pytest.mark.parametrize("layout", ["manifest", "hive"])
+def test_a_table_with_another_definition_is_not_loaded_into(tmp_path: Path, layout: str) -> None:
+    made = lp.create_table(tmp_path / "t", SCHEMA, ["k"], layout=layout)
+
+    lp.load(made.root, ROWS, partition_by=["k"], schema=SCHEMA)
+    for options, what in ({"partition_by": ["k", "id"]}, "partitioning"), ({"schema": SCHEMA.remove(0)}, "columns"):
+        with pytest.raises(TableAlreadyExistsError, match=f"another {what}"):
+            lp.load(made.root, ROWS, **options)
+
+    assert lp.load(made.root, ROWS).count_rows() == 2 * ROWS.num_rows

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 DISTANCE, SCORE, QUERY = "_distance", "_score", "query_index"
 ADDRESS = "_rowaddr"
+_FACTOR, _MOST_EQUAL = 4, 1 << 20
+"""While rows end at equal distances so many times more are requested, up to a million."""
 _TEXT_KIND: Literal["INVERTED"] = "INVERTED"
 
 _PLACE_IN_LANCE = re.compile(r", /\S+:\d+:\d+$")
@@ -51,22 +53,56 @@ def nearest(
     fast: bool = False,
     **options: Value,
 ) -> Ranked:
-    """The best rows of each query: their query's number, row address and distance, nearest first.
+    """The k best rows of each query, and those as far away as the last of them: query's number, address, distance.
 
+    Lance chooses among rows at equal distances in an order of its own, so all of them are requested.
     ``allowed`` are the only addresses that count; ``options`` are Lance's own.
     """
-    wanted = {"column": column, "q": vectors, "k": k, **options}
-    found = handle.scanner(
-        columns=[DISTANCE],
-        nearest=wanted,
-        filter=where,
-        prefilter=True,
-        fast_search=fast,
-        **_restricted(handle, allowed),
-    ).to_table()
-    many = QUERY in found.schema.names
-    numbers = found.column(QUERY).to_numpy() if many else np.zeros(found.num_rows, dtype=np.int32)
-    return numbers, _addresses(found), found.column(DISTANCE).to_numpy()
+    restricted = _restricted(handle, allowed)
+
+    def ask(queries: npt.NDArray[np.generic], rows: int) -> Ranked:
+        wanted = {"column": column, "q": queries, "k": rows, **options, **_enough_candidates(rows, **options)}
+        found = handle.scanner(
+            columns=[DISTANCE], nearest=wanted, filter=where, prefilter=True, fast_search=fast, **restricted
+        ).to_table()
+        many = QUERY in found.schema.names
+        numbers = found.column(QUERY).to_numpy() if many else np.zeros(found.num_rows, dtype=np.int32)
+        return numbers, _addresses(found), found.column(DISTANCE).to_numpy()
+
+    found = ask(vectors, k + 1)
+    cut = _cut_among_equals(found, k, k + 1)
+    if not len(cut):
+        return found
+    batch = vectors.reshape(-1, vectors.shape[-1])
+    parts = [tuple(part[~np.isin(found[0], cut)] for part in found)]
+    for number in cut.tolist():
+        rows = k + 1
+        while rows < _MOST_EQUAL:
+            rows *= _FACTOR
+            more = ask(batch[number], rows)
+            if not len(_cut_among_equals(more, k, rows)):
+                break
+        parts.append((np.full(len(more[1]), number, dtype=np.int32), *more[1:]))
+    return tuple(map(np.concatenate, zip(*parts, strict=True)))  # type: ignore[return-value]
+
+
+def _enough_candidates(rows: int, *, ef: int | None = None, refine_factor: int | None = None, **_: Value) -> JsonObject:
+    """Lance refuses to keep fewer candidates in a graph than rows are ranked."""
+    return {} if ef is None else {"ef": max(ef, rows * (refine_factor or 1))}
+
+
+def _cut_among_equals(found: Ranked, k: int, limit: int) -> npt.NDArray[np.int32]:
+    """The queries whose rows end at the distance of the k-th: there may be more of these beyond the limit."""
+    numbers, _, distances = found
+    if len(distances) < limit:
+        return numbers[:0]
+    order = np.lexsort((distances, numbers))
+    ends = np.flatnonzero(np.append(np.diff(numbers[order]) != 0, True))
+    starts = np.append(0, ends[:-1] + 1)
+    full = ends - starts + 1 >= limit
+    equal = distances[order[starts[full] + k - 1]] == distances[order[ends[full]]]
+    cut: npt.NDArray[np.int32] = numbers[order[ends[full][equal]]]
+    return cut
 
 
 def matches(

@@ -123,6 +123,11 @@ class Options:
         least = NPROBES if self.maximum_nprobes is None else min(NPROBES, self.maximum_nprobes)
         return self.minimum_nprobes or least, self.maximum_nprobes
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether rows may be left out: those that no index covers, or those in parts beyond a number of them."""
+        return self.fast_search or self.probes[1] is not None
+
 
 def is_text(query: object) -> bool:
     """Whether a query is one for full text."""

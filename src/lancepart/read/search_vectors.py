@@ -40,6 +40,7 @@ The second is for many leaves that no table-wide index covers, and for exact sea
 
 _INDEX_BYTES = 2 << 20
 """Fewer bytes of vectors of a leaf are faster searched one by one, together with other leaves, than by its index."""
+_ALL_PARTS = 1 << 31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,22 +52,43 @@ class IndexUse:
     covered: int
     estimates: bool
 
+    @property
+    def keeps_range(self) -> bool:
+        """Whether it finds all rows in a range of distances: estimates and graphs lose some near the bounds."""
+        return not self.estimates and "HNSW" not in self.kind
+
 
 class VectorSearch:
     """One search for nearest vectors over the leaves of a plan."""
 
     def __init__(self, leaves: SearchLeaves, query: VectorQuery, options: Options, metric: str) -> None:
-        self.leaves, self.query, self.options, self.metric = leaves, query, options, metric
+        self.leaves, self.query, self.metric = leaves, query, metric
+        self._is_far = _is_far(options, metric)
+        self.options = replace(options, exact=True) if self._is_far and not options.fast_search else options
+        self._filtered = False
         self.field = leaves.scan.metadata.schema.field(query.column)
         self.number = field_id(self.field) or 0
 
     def run(self) -> Hits:
         """The best rows of each query over all leaves."""
+        found = self._all()
+        if self._filtered:
+            found = found.between(self.options.distance_range)
+            if not self.options.is_limited and self._is_lacking(found):
+                return VectorSearch(self.leaves, self.query, replace(self.options, exact=True), self.metric).run()
+        return found.best(self.options.k, self.options.offset)
+
+    def _all(self) -> Hits:
         alone, together = self._groups()
         found = self.leaves.over(alone, self._leaf)
         if together:
             found += self._together(together)
-        return Hits.together(found).best(self.options.k, self.options.offset)
+        return Hits.together(found)
+
+    def _is_lacking(self, found: Hits) -> bool:
+        """Whether a query has fewer rows than it wants."""
+        counts = np.bincount(found.query, minlength=len(self.query.vectors))
+        return bool((counts < self.options.wanted).any())
 
     def _groups(self) -> tuple[list[int], list[int]]:
         """The leaves that are searched one by one, and those that are searched together."""
@@ -142,10 +164,26 @@ class VectorSearch:
         known = [leaf.stats.rows for leaf in found if leaf.stats is not None and leaf.read_version is not None]
         return sum(known) if len(known) == len(found) else None
 
-    @property
-    def _query_options(self) -> JsonObject:
+    def _query_options(self, index: IndexUse | None = None) -> JsonObject:
+        """What Lance is to find; rows out of range are left out afterwards where an index would lose others too."""
         between = self.options.distance_range
+        pushed = self.options.exact or self._is_far or index is None or index.keeps_range
+        if between is not None and not pushed:
+            self._filtered, between = True, None
         return {"k": self.options.wanted, "metric": self.metric, "distance_range": between}
+
+    def _index_options(self, index: IndexUse | None) -> JsonObject:
+        """How an index is queried; distances that it estimates are computed, or those of leaves can't be compared."""
+        options = self.options
+        if options.exact or index is None:
+            return {"use_index": not options.exact}
+        low, high = options.probes
+        return {
+            "minimum_nprobes": _ALL_PARTS if self._is_far and high is None else low,
+            "maximum_nprobes": high,
+            "refine_factor": options.refine_factor or (REFINED if index.estimates else None),
+            "ef": options.ef,
+        }
 
     @property
     def _vectors(self) -> npt.NDArray[np.generic]:
@@ -162,6 +200,7 @@ class VectorSearch:
             )
             part = VectorSearch(SearchLeaves(scan), self.query, self.options, self.metric)
             found = Hits.together(part._together(list(part.leaves.positions)))
+            self._filtered |= part._filtered
             return [replace(found, leaf=np.asarray(positions, dtype=np.int64)[found.leaf])]
         made = leaves.union()
         if made is None:
@@ -185,9 +224,9 @@ class VectorSearch:
             name,
             self._vectors,
             fast=self.options.fast_search,
-            **self._query_options,
+            **self._query_options(index),
             **restricted,
-            **(_index_options(self.options, index) if index is not None else {"use_index": False}),
+            **(self._index_options(index) if index is not None else {"use_index": False}),
         )
 
     def _leaf(self, at: int) -> Hits:
@@ -202,14 +241,15 @@ class VectorSearch:
             if (found := self._in_memory(at, opened, name)) is not None:
                 return found
             restricted = self.leaves.restriction(opened) if self.options.prefilter else {}
+            index = index_on(opened, name, self.metric)
             numbers, addresses, distances = storage.nearest(
                 opened.handle,
                 name,
                 self._vectors,
                 fast=self.options.fast_search,
-                **self._query_options,
+                **self._query_options(index),
                 **restricted,
-                **_index_options(self.options, index_on(opened, name, self.metric)),
+                **self._index_options(index),
             )
         return Hits.of(at, addresses, distances, numbers)
 
@@ -240,7 +280,7 @@ class VectorSearch:
         rows = pa.Table.from_batches(found)
         held = storage.in_memory(rows.select([self.query.column]).rename_columns(["v"]))
         numbers, positions, distances = storage.nearest(
-            held, "v", self._vectors, use_index=False, **self._query_options
+            held, "v", self._vectors, use_index=False, **self._query_options()
         )
         return Hits.of(at, rows.column(ADDRESS).to_numpy()[positions.astype(np.int64)], distances, numbers)
 
@@ -316,15 +356,7 @@ def _index_on(handle: LeafHandle, name: str, metric: str) -> IndexUse | None:
     return None
 
 
-def _index_options(options: Options, index: IndexUse | None) -> JsonObject:
-    """How an index is queried; distances that it only estimates are computed, or those of leaves can't be compared."""
-    if options.exact or index is None:
-        return {"use_index": not options.exact}
-    low, high = options.probes
-    refined = options.refine_factor or (REFINED if index.estimates else None)
-    return {
-        "minimum_nprobes": low,
-        "maximum_nprobes": high,
-        "refine_factor": refined,
-        "ef": options.ef,
-    }
+def _is_far(options: Options, metric: str) -> bool:
+    """Whether rows are wanted that are at least some distance away: an index looks near the query only."""
+    least = (options.distance_range or (None, None))[0]
+    return least is not None and (least > 0 or metric == "dot")

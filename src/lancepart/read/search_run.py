@@ -59,7 +59,7 @@ class SearchRun:
     def matches(self, query: TextQuery, options: Options, tokenizers: Mapping[str, JsonMapping]) -> Hits:
         """The rows that match a text best."""
         with self._timed("index"):
-            corpus = search_text.corpus_of(self.counted, query.columns, tokenizers)
+            corpus = search_text.corpus_of(self.counted, query, tokenizers)
         with self._timed("text"):
             return self._after(
                 options,
@@ -128,7 +128,7 @@ class SearchRun:
 
     def explain_text(self, query: TextQuery) -> str:
         """By what texts are searched."""
-        return text_way(self.counted, query.columns)
+        return text_way(self.counted, query.columns, query.names)
 
 
 def shared(exact: Hits, found: Hits, queries: int) -> float:

@@ -54,8 +54,11 @@ class UnionCorpus:
         return self.made.split(positions.astype(np.uint64))
 
 
-def union_corpus(leaves: SearchLeaves, columns: Sequence[str]) -> UnionCorpus | None:
-    """The texts of all leaves by table-wide indices on disk; None where these would not give exact scores."""
+def union_corpus(leaves: SearchLeaves, columns: Sequence[str], names: Sequence[str]) -> UnionCorpus | None:
+    """The texts of all leaves by table-wide indices on disk; None where these would not give exact scores.
+
+    Lance is to find the columns under ``names``.
+    """
     scan = leaves.scan
     numbers = [field_id(scan.metadata.schema.field(name)) or 0 for name in columns]
     indexed = {index.column for index in declared(scan.snapshot) if index.segments and index.kind == TEXT_KIND}
@@ -65,7 +68,7 @@ def union_corpus(leaves: SearchLeaves, columns: Sequence[str]) -> UnionCorpus | 
     if made is None or any(number not in made.texts for number in numbers):
         return None
     parts = [(made.matching.names[number], made.texts[number]) for number in numbers]
-    if [name for name, _ in parts] != list(columns):
+    if [name for name, _ in parts] != list(names):
         return None
 
     def make() -> UnionCorpus:
@@ -75,9 +78,9 @@ def union_corpus(leaves: SearchLeaves, columns: Sequence[str]) -> UnionCorpus | 
     return cache.get(("text union", id(made), tuple(numbers)), make, lambda corpus: corpus.bytes)
 
 
-def text_way(leaves: SearchLeaves, columns: Sequence[str]) -> str:
+def text_way(leaves: SearchLeaves, columns: Sequence[str], names: Sequence[str]) -> str:
     """By what texts are searched, in words."""
-    found = union_corpus(leaves, columns)
+    found = union_corpus(leaves, columns, names)
     if found is None:
         return "by an index in memory"
     numbers = [field_id(leaves.scan.metadata.schema.field(name)) or 0 for name in columns]

@@ -177,7 +177,25 @@ def _state(item: Fragment) -> Hashable:
 
 def in_memory(rows: pa.Table) -> Dataset:
     """Rows as a dataset in memory; a row's address is its position."""
-    return lance.write_dataset(rows, "memory://", max_rows_per_file=1 << 31, max_bytes_per_file=1 << 50)
+    return lance.write_dataset(_nested(rows), "memory://", max_rows_per_file=1 << 31, max_bytes_per_file=1 << 50)
+
+
+def _nested(rows: pa.Table) -> pa.Table:
+    """Rows with columns such as ``a.b`` as fields of structs, since Lance takes such a name for a path to a field."""
+    if not any("." in name for name in rows.schema.names):
+        return rows
+    paths = {tuple(name.split(".")): rows.column(name).combine_chunks() for name in rows.schema.names}
+    fields = _fields(paths)
+    return pa.table({name: fields.field(at) for at, name in enumerate(field.name for field in fields.type)})
+
+
+def _fields(paths: Mapping[tuple[str, ...], pa.Array]) -> pa.StructArray:
+    """Arrays under their paths as one struct."""
+    inside: dict[str, pa.Array] = {}
+    for first in dict.fromkeys(path[0] for path in paths):
+        own = {path[1:]: array for path, array in paths.items() if path[0] == first}
+        inside[first] = own[()] if () in own else _fields(own)
+    return pa.StructArray.from_arrays(list(inside.values()), names=list(inside))
 
 
 def index_text(handle: Dataset, column: str, params: JsonMapping) -> None:
@@ -187,7 +205,7 @@ def index_text(handle: Dataset, column: str, params: JsonMapping) -> None:
 
 def with_more_texts(handle: Dataset, rows: pa.Table, params: Mapping[str, JsonMapping]) -> Dataset:
     """A dataset in memory with more rows in one fragment, indexed beside the others; the one given stays as it is."""
-    made = write_fragments(rows, handle, max_rows_per_file=1 << 31, max_bytes_per_file=1 << 50)
+    made = write_fragments(_nested(rows), handle, max_rows_per_file=1 << 31, max_bytes_per_file=1 << 50)
     longer = _detached(handle, lance.LanceOperation.Append(list(made)))
     number = max(item.fragment_id for item in longer.get_fragments())
     for name in rows.schema.names:
@@ -216,18 +234,30 @@ def is_text_query(query: object) -> TypeGuard[FullTextQuery]:
 
 
 def searched_columns(query: FullTextQuery, candidates: Sequence[str]) -> list[str]:
-    """The columns that a query of ``lance.query`` reads, and maybe more: all that its plan on a tiny table names."""
-    probe = in_memory(pa.table({name: pa.array([""]) for name in candidates}))
-    for name in candidates:
+    """The columns that a query of ``lance.query`` reads, and maybe more: all that its plan on a tiny table names.
+
+    No table can hold both ``a`` and ``a.b``, so that one query can't read both.
+    """
+    longer = [name for name in candidates if not any(each.startswith(f"{name}.") for each in candidates)]
+    plain = [name for name in candidates if "." not in name]
+    reason = ""
+    for held in (longer, plain):
+        try:
+            plan = _planned(query, held)
+        except ValueError as error:
+            reason = reason or _PLACE_IN_LANCE.sub("", str(error))
+            continue
+        named = [name for name in held if f"column={name}, " in plan or f'column: Some("{name}")' in plan]
+        return named or [name for name in held if name in plan] or held
+    known = ", ".join(candidates)
+    raise InvalidInputError(f"the text query can't be answered over {known}, which hold text: {reason}")
+
+
+def _planned(query: FullTextQuery, columns: Sequence[str]) -> str:
+    probe = in_memory(pa.table({name: pa.array([""]) for name in columns}))
+    for name in columns:
         probe.create_scalar_index(name, _TEXT_KIND, with_position=True)
-    try:
-        plan = probe.scanner(columns=[SCORE], full_text_query=query).explain_plan(True)
-    except ValueError as error:
-        known = ", ".join(candidates)
-        reason = _PLACE_IN_LANCE.sub("", str(error))
-        raise InvalidInputError(f"the text query can't be answered over {known}, which hold text: {reason}") from None
-    named = [name for name in candidates if f"column={name}, " in plan or f'column: Some("{name}")' in plan]
-    return named or [name for name in candidates if name in plan] or list(candidates)
+    return str(probe.scanner(columns=[SCORE], full_text_query=query).explain_plan(True))
 
 
 def indices_on(handle: LeafHandle, column: str) -> list[IndexDescription]:

@@ -35,13 +35,13 @@ def table(tmp_path: Path) -> lp.PartitionedTable:
     return made
 
 
-def covered(table: lp.PartitionedTable, name: str) -> dict[str, tuple[int, int, int]]:
+def covered(table: lp.PartitionedTable, name: str, scope: str = "leaf") -> dict[str, tuple[int, int, int]]:
     """Rows, indexed rows and parts of an index by partition."""
     values = {row["object_id"]: row["partition"][0][1] for row in table.inspect.partitions().to_pylist()}
     return {
         values[row["object_id"]]: (row["rows"], row["indexed_rows"], row["segments"])
         for row in table.inspect.indices().to_pylist()
-        if row["name"] == name
+        if row["name"] == name and row["scope"] == scope
     }
 
 
@@ -227,3 +227,23 @@ def test_an_index_on_an_emptied_table_is_declared_as_on_one_that_was_never_fille
         assert table.maintenance.create_index("k", "FTS", scope=scope, progress=False).changed == 0
     table.append(rows("a", 10))
     assert table.maintenance.optimize_indices(progress=False).changed == 1
+
+
+def test_the_coverage_of_table_wide_indices_is_shown_by_leaf(table: lp.PartitionedTable) -> None:
+    table.maintenance.create_index("id", scope="table", progress=False)
+    table.maintenance.create_index("v", scope="table", progress=False)
+    whole = {"large": (5_000, 5_000, 1), "small": (50, 50, 1)}
+    assert covered(table, "id_idx", "table") == covered(table, "v_idx", "table") == whole
+
+    table.append(rows("small", 10, 40_000))
+    assert covered(table, "id_idx", "table")["small"] == (60, 0, 0)
+    assert covered(table, "v_idx", "table") == {**whole, "small": (60, 50, 1)}
+    table.delete("id = 40000")
+    table.maintenance.create_index("id", progress=False)
+    table.maintenance.optimize_indices(progress=False)
+
+    assert covered(table, "id_idx") == {"large": (5_000, 5_000, 1), "small": (59, 59, 1)}
+    assert covered(table, "id_idx", "table") == {}
+    assert covered(table, "v_idx") == {}
+    kinds = {(row["name"], row["type"]) for row in table.inspect.indices().to_pylist() if row["scope"] == "table"}
+    assert kinds == {("v_idx", "IVF_FLAT")}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,7 @@ from lancepart.model.schema import field_id
 from lancepart.model.values import logical_type
 from lancepart.read import leaf as reading
 from lancepart.read.hits import Hits
+from lancepart.read.index_use import IndexUse, and_flat, find_index, index_on, use_size
 from lancepart.read.leaf import ADDRESS, OpenLeaf
 from lancepart.read.leaf_memory import kept, leaf_key
 from lancepart.read.search_leaves import SearchLeaves
@@ -40,22 +41,10 @@ The second is for many leaves that no table-wide index covers, and for exact sea
 
 _INDEX_BYTES = 2 << 20
 """Fewer bytes of vectors of a leaf are faster searched one by one, together with other leaves, than by its index."""
+_FLAT_BYTES = 384 << 10
+"""Searching so many bytes of vectors one by one takes as long as using the index of one more leaf."""
+
 _ALL_PARTS = 1 << 31
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexUse:
-    """An index that a search can use, and whether the distances that it gives are only estimates."""
-
-    name: str
-    kind: str
-    covered: int
-    estimates: bool
-
-    @property
-    def keeps_range(self) -> bool:
-        """Whether it finds all rows in a range of distances: estimates and graphs lose some near the bounds."""
-        return not self.estimates and "HNSW" not in self.kind
 
 
 class VectorSearch:
@@ -118,12 +107,26 @@ class VectorSearch:
         ):
             return False
         made = self.leaves.union()
-        return made is not None and self._union_index(made) is not None
+        used = None if made is None else self._union_index(made)
+        return used is not None and self._covers_enough(used)
+
+    def _covers_enough(self, used: IndexUse) -> bool:
+        """Whether a table-wide index serves better than those of the leaves: most rows may have been moved since."""
+        flat, rows = used.flat_rows, self.leaves.plan.rows
+        if rows is None or not flat:
+            return True
+        known = declared(self.leaves.scan.snapshot)
+        if not any(index.is_vector and index.in_leaves and index.column == self.number for index in known):
+            return flat < rows
+        most = len(self.leaves.leaves) * _FLAT_BYTES
+        return 2 * flat <= rows and flat * int(self.query.vectors[0].nbytes) <= most
 
     def _union_index(self, made: SearchUnion) -> IndexUse | None:
         name = made.matching.names[self.number]
         key = ("index", id(made), name, self.metric)
-        found, _ = cache.get(key, lambda: (_index_on(made.handle, name, self.metric), made), lambda _: 256)
+        found, _ = cache.get(
+            key, lambda: (find_index(made.handle, name, self.metric), made), lambda held: use_size(held[0])
+        )
         return found
 
     def _index_worth(self, at: int) -> bool:
@@ -292,7 +295,7 @@ class VectorSearch:
         made = self.leaves.union() if self._table_wide else None
         used = None if made is None else self._union_index(made)
         if used is not None:
-            return f"table-wide index {used.name!r} ({used.kind})"
+            return f"table-wide index {used.name!r} ({used.kind}){and_flat(used.flat_rows)}"
         return (
             "in memory"
             if self._fits_memory(positions, UNION_BYTES if len(positions) > 1 else self._leaf_bytes)
@@ -302,7 +305,16 @@ class VectorSearch:
     def size(self, at: int, way: str) -> str:
         """How one leaf of those that are searched together is searched, in words."""
         stats = self.leaves.leaves[at].stats
-        return way if stats is None else f"{way}, {stats.rows} rows"
+        rows = None if stats is None else stats.rows
+        if self._table_wide:
+            made = self.leaves.union()
+            assert made is not None
+            used = self._union_index(made)
+            assert used is not None
+            own = made.numbers[made.leaf_positions == at].tolist()
+            flat = sum(used.uncovered.get(number, 0) for number in own)
+            way = "flat" if flat and flat == rows else f"table-wide index {used.name!r} ({used.kind}){and_flat(flat)}"
+        return way if rows is None else f"{way}, {rows} rows"
 
     def way(self, at: int) -> str:
         """How one leaf is searched, in words."""
@@ -316,8 +328,7 @@ class VectorSearch:
         used = None if self.options.exact else index_on(opened, name, self.metric)
         if used is None:
             return f"flat, {rows} rows"
-        flat = max(0, rows - used.covered)
-        return f"index {used.name!r} ({used.kind})" + (f", {flat} rows flat" if flat else "")
+        return f"index {used.name!r} ({used.kind}){and_flat(used.flat_rows)}"
 
 
 def _read_block(handle: LeafHandle, name: str, fragments: Sequence[int] | None = None) -> VectorBlock | None:
@@ -332,28 +343,6 @@ def _joined(before: VectorBlock | None, added: VectorBlock | None) -> VectorBloc
 
 def _block_size(block: VectorBlock | None) -> int:
     return 0 if block is None else block.bytes
-
-
-def index_on(opened: OpenLeaf, name: str, metric: str) -> IndexUse | None:
-    """The vector index that answers for a column of a leaf, by the distance that it was built for."""
-    key = leaf_key(opened.task.root, opened.task.leaf)
-    if key is None:
-        return _index_on(opened.handle, name, metric)
-    return cache.get(("index", *key, name, metric), lambda: _index_on(opened.handle, name, metric), lambda _: 256)
-
-
-def _index_on(handle: LeafHandle, name: str, metric: str) -> IndexUse | None:
-    for index in storage.indices_on(handle, name):
-        details = storage.details_of(index)
-        if str(details.get("metric_type", "")).lower() == metric:
-            compression = (details.get("compression") or {}).get("type", "flat")
-            return IndexUse(
-                name=index.name,
-                kind=str(index.index_type),
-                covered=int(index.num_rows_indexed),
-                estimates=compression != "flat",
-            )
-    return None
 
 
 def _is_far(options: Options, metric: str) -> bool:

@@ -265,6 +265,16 @@ def indices_on(handle: LeafHandle, column: str) -> list[IndexDescription]:
     return [each for each in handle.describe_indices() if list(each.field_names) == [column]]
 
 
+def uncovered_rows(handle: LeafHandle, index: IndexDescription) -> dict[int, int]:
+    """The fragments of a dataset that an index does not cover, with their rows."""
+    covered = {int(number) for part in index.segments for number in part.fragment_ids}
+    return {
+        int(item.fragment_id): int(item.metadata.num_rows)
+        for item in handle.get_fragments()
+        if item.fragment_id not in covered
+    }
+
+
 def details_of(index: IndexDescription) -> JsonObject:
     """The statistics of an index."""
     details: object = index.details

@@ -81,13 +81,16 @@ class _Texts:
     params: Mapping[str, JsonMapping]
 
 
-def corpus_of(leaves: SearchLeaves, query: TextQuery, params: Mapping[str, JsonMapping]) -> Corpus | UnionCorpus:
+def corpus_of(
+    leaves: SearchLeaves, query: TextQuery, params: Mapping[str, JsonMapping], *, fast: bool = False
+) -> Corpus | UnionCorpus:
     """The texts of leaves as one index: one on disk, or one in memory for as long as the leaves stay as they are.
 
-    When rows were only added since another was built, these alone are read and indexed.
+    When rows were only added since another was built, these alone are read and indexed; if ``fast``, those that one on
+    disk does not cover are left out.
     """
     columns, names = query.columns, query.names
-    if (on_disk := union_corpus(leaves, columns, names)) is not None:
+    if (on_disk := union_corpus(leaves, columns, names, fast=fast)) is not None:
         return on_disk
     renamed = {name: params.get(column, {}) for column, name in zip(columns, names, strict=True)}
     texts = _Texts(columns=columns, names=names, params=renamed)
@@ -233,6 +236,7 @@ def matches(
     k: int,
     *,
     filtered: bool = True,
+    fast: bool = False,
 ) -> Hits:
     """The best matches among the matching rows of the leaves that are searched; the corpus is of those that count.
 
@@ -244,7 +248,9 @@ def matches(
     limit = max(_LEAST_MATCHES, 2 * k)
     while True:
         with storage_errors("search texts", searched.scan.root):
-            positions, scores = storage.matches(corpus.handle, query.query, query.names, limit, allowed=allowed)
+            positions, scores = storage.matches(
+                corpus.handle, query.query, query.names, limit, allowed=allowed, fast=fast
+            )
         if len(scores) < limit or scores[k - 1] > scores[-1]:
             break
         limit *= 4

@@ -106,12 +106,18 @@ def _cut_among_equals(found: Ranked, k: int, limit: int) -> npt.NDArray[np.int32
 
 
 def matches(
-    handle: Dataset, query: TextLike, columns: Sequence[str], k: int | None, *, allowed: Allowed = None
+    handle: Dataset,
+    query: TextLike,
+    columns: Sequence[str],
+    k: int | None,
+    *,
+    allowed: Allowed = None,
+    fast: bool = False,
 ) -> tuple[Addresses, npt.NDArray[np.float32]]:
-    """The rows that match a text best: their addresses and scores, best first."""
+    """The rows that match a text best: their addresses and scores, best first; if ``fast``, only indexed ones."""
     text_query = query if is_text_query(query) else {"query": query, "columns": list(columns)}
     found = handle.scanner(
-        columns=[SCORE], full_text_query=text_query, limit=k, **_restricted(handle, allowed)
+        columns=[SCORE], full_text_query=text_query, limit=k, fast_search=fast, **_restricted(handle, allowed)
     ).to_table()
     return _addresses(found), found.column(SCORE).to_numpy()
 

@@ -52,17 +52,25 @@ def create_index(
     done = MaintenanceResult(action=opening.operation)
     if index.in_leaves or before is not None:
         _refuse_other_column(opening, index, before)
-        indices.remember(manifest, index)
+        interim = _with_parts_of(index, before)
+        indices.remember(manifest, interim)
         try:
             done = _built(opening, index, replaces=before is not None, executor=executor, progress=progress)
         except BaseException:
-            indices.replace(manifest, index, before)
+            indices.replace(manifest, interim, before)
             raise
     if index.scope == LEAF:
         return done
     whole = table_index.built(strong(manifest, "index"), index)
     version = indices.remember(manifest, whole)
     return replace(done, changed=done.changed + len(whole.segments), version=version)
+
+
+def _with_parts_of(index: Index, before: Index | None) -> Index:
+    """An index with the parts over the table of the one that it replaces, which serve until its own are built."""
+    if before is None or index.scope == LEAF or before.kind != index.kind:
+        return index
+    return replace(index, segments=before.segments)
 
 
 def _built(

@@ -9,14 +9,15 @@ import pyarrow as pa
 import pytest
 
 import lancepart as lp
+from lancepart.commit.transaction import Transaction
 from lancepart.errors import (
     InvalidInputError,
     LanceNamespaceError,
     TableIndexAlreadyExistsError,
     TableIndexNotFoundError,
 )
-from lancepart.layout.declared_indices import declared
-from lancepart.maintain import index_upkeep, indices, leaf_tasks
+from lancepart.layout.declared_indices import Index, declared
+from lancepart.maintain import index_upkeep, indices, leaf_tasks, table_index
 
 WIDTH = 4
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string()), ("v", pa.list_(pa.float32(), WIDTH))])
@@ -247,3 +248,24 @@ def test_the_coverage_of_table_wide_indices_is_shown_by_leaf(table: lp.Partition
     assert covered(table, "v_idx") == {}
     kinds = {(row["name"], row["type"]) for row in table.inspect.indices().to_pylist() if row["scope"] == "table"}
     assert kinds == {("v_idx", "IVF_FLAT")}
+
+
+def test_a_table_wide_index_serves_until_the_one_in_its_place_is_built(
+    table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.maintenance.create_index("v", scope="table", progress=False)
+    (before,) = declared(table._manifest.snapshot())
+    seen = []
+    plain = table_index.built
+
+    def noted(opening: Transaction, index: Index) -> Index:
+        seen.append(declared(table._manifest.snapshot())[0].segments)
+        return plain(opening, index)
+
+    monkeypatch.setattr(table_index, "built", noted)
+    table.maintenance.create_index("v", scope="table", num_partitions=4, progress=False)
+
+    (after,) = declared(table._manifest.snapshot())
+    assert seen == [before.segments]
+    assert len(after.segments) == 1
+    assert after.segments != before.segments

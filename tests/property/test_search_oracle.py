@@ -163,6 +163,34 @@ def test_recall_with_defaults_is_high_on_clustered_vectors(tmp_path: Path, monke
     assert made.search(query, k=10).recall(50) >= 0.95
 
 
+@pytest.mark.parametrize("where", [None, "tenant = 7"])
+def test_recall_with_defaults_is_at_least_that_of_one_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str | None
+) -> None:
+    held = rows(0, 30_000)
+    made = lp.create_table(tmp_path / "t", SCHEMA, ["truncate(tenant, 12)"])
+    made.append(held)
+    plain = lance.write_dataset(held, tmp_path / "plain.lance")
+    for name in ("LEAF_BYTES", "UNION_BYTES", "_INDEX_BYTES"):
+        monkeypatch.setattr(search_vectors, name, 0)
+    made.maintenance.create_index("v", progress=False)
+    made.maintenance.create_index("v", scope="table", name="whole", progress=False)
+    plain.create_index("v", "IVF_FLAT", num_partitions=round(len(held) ** 0.5))
+    plain.create_scalar_index("tenant", "BITMAP")
+    kept = made.scan(where).to_arrow()
+    vectors = np.stack(kept.column("v").to_numpy(zero_copy_only=False))
+    ours, theirs = [], []
+    for query in vectors[:: len(vectors) // 60]:
+        last = np.sort(distances(vectors, query))[9] + 1e-4
+        nearest = {"column": "v", "q": query, "k": 10, "nprobes": 20}
+        other = plain.scanner(columns=["_distance"], nearest=nearest, filter=where, prefilter=True).to_table()
+        own = made.search(query, k=10, where=where, columns=["id"]).to_arrow()
+        for found, shares in ((own, ours), (other, theirs)):
+            shares.append(np.count_nonzero(found.column("_distance").to_numpy() <= last) / 10)
+
+    assert np.mean(ours) >= max(0.95, np.mean(theirs) - 0.005)
+
+
 def test_searches_beside_writers_and_upkeep_are_each_of_one_snapshot(tmp_path: Path) -> None:
     """Every commit moves all rows of one generation to the next and adds some, so that a mixture would show."""
     made = lp.create_table(tmp_path / "t", SCHEMA, ["tenant"])

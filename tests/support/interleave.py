@@ -37,9 +37,9 @@ class Gated(Manifest):
         self._gate(PLANNED)
         return super().publish(snapshot, change)
 
-    def swap_properties(self, snapshot: Any, values: Any) -> None:
+    def swap_properties(self, snapshot: Any, values: Any) -> int:
         self._gate(PLANNED)
-        super().swap_properties(snapshot, values)
+        return super().swap_properties(snapshot, values)
 
 
 class Stepper:

@@ -22,7 +22,7 @@ from lancepart.table import PartitionedTable
 from lancepart.table import upgrade as upgrade_table
 
 Age = Annotated[str, typer.Option("--older-than", help="An age such as 7d, 12h or 30m, or a moment.")]
-_INDICES = ["name", "type", "columns", "leaves", "rows", "indexed_rows"]
+_INDICES = ["name", "scope", "type", "columns", "leaves", "rows", "indexed_rows"]
 _BROKEN = ["object_id", "partition", "error"]
 _UNIONS = ["uri", "error"]
 _SEGMENTS = ["name", "segment", "error"]
@@ -118,10 +118,10 @@ def index(
 
 def _indices(table: PartitionedTable) -> list[dict[str, object]]:
     """The indices of a table, all leaves of each together."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[tuple[str, str], dict[str, Any]] = {}
     for row in table.inspect.indices().to_pylist():
-        own = {"name": row["name"], "type": row["type"], "columns": ", ".join(row["columns"])}
-        known = found.setdefault(row["name"], {**own, "leaves": 0, "rows": 0, "indexed_rows": 0})
+        own = {key: row[key] for key in ("name", "scope", "type")} | {"columns": ", ".join(row["columns"])}
+        known = found.setdefault((row["name"], row["scope"]), {**own, "leaves": 0, "rows": 0, "indexed_rows": 0})
         known["leaves"] += 1 if row["indexed_rows"] else 0
         known["rows"] += row["rows"]
         known["indexed_rows"] += row["indexed_rows"]

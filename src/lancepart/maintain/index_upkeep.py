@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lancepart.commit import verbs
 from lancepart.commit.transaction import Transaction
-from lancepart.errors import InvalidInputError, TableIndexNotFoundError
+from lancepart.errors import InvalidInputError, TableIndexAlreadyExistsError, TableIndexNotFoundError
 from lancepart.layout.declared_indices import AUTO, BOTH, LEAF, TABLE, Index, declared, kind_of
 from lancepart.layout.leaves import Leaf
 from lancepart.maintain import indices, leaf_tasks, table_index
@@ -42,14 +42,62 @@ def create_index(
     progress: bool = True,
     params: Mapping[str, Value],
 ) -> MaintenanceResult:
-    """Declare an index, and build it: in the leaves that are large enough, over the whole table, or both."""
+    """Declare an index, and build it: in the leaves that are large enough, over the whole table, or both.
+
+    It is declared before it is built, so that upkeep finishes what a process that dies leaves undone.
+    """
     opening = strong(manifest, "index")
     index = _checked(opening, column, kind, scope, where, name, params)
-    done = _on_leaves(opening, index, leaf_tasks.build_index, executor=executor, progress=progress)
-    if index.scope != LEAF:
-        index = table_index.built(strong(manifest, "index"), index)
-    indices.remember(manifest, index)
-    return done
+    before = next((each for each in declared(opening.snapshot) if each.name == index.name), None)
+    done = MaintenanceResult(action=opening.operation)
+    if index.in_leaves or before is not None:
+        _refuse_other_column(opening, index, before)
+        interim = _with_parts_of(index, before)
+        indices.remember(manifest, interim)
+        try:
+            done = _built(opening, index, replaces=before is not None, executor=executor, progress=progress)
+        except BaseException:
+            indices.replace(manifest, interim, before)
+            raise
+    if index.scope == LEAF:
+        return done
+    whole = table_index.built(strong(manifest, "index"), index)
+    version = indices.remember(manifest, whole)
+    return replace(done, changed=done.changed + len(whole.segments), version=version)
+
+
+def _with_parts_of(index: Index, before: Index | None) -> Index:
+    """An index with the parts over the table of the one that it replaces, which serve until its own are built."""
+    if before is None or index.scope == LEAF or before.kind != index.kind:
+        return index
+    return replace(index, segments=before.segments)
+
+
+def _built(
+    opening: Transaction, index: Index, *, replaces: bool, executor: Executor, progress: bool
+) -> MaintenanceResult:
+    """Build an index in its leaves, in one commit; where it replaces one, the others lose that."""
+    wanted = leaves_of(opening, index) if index.in_leaves else ()
+    names = {leaf.object_id for leaf in wanted}
+
+    def task(place: LeafPlace) -> Indexing:
+        return Indexing(place=place, index=index, wanted=place.leaf.object_id in names, replaces=replaces)
+
+    leaves = opening.plan(None).leaves if replaces else wanted
+    return new_versions(
+        opening, leaves, leaf_tasks.build_index, task, executor=executor, progress=progress, together=True
+    )
+
+
+def _refuse_other_column(opening: Transaction, index: Index, before: Index | None) -> None:
+    """Refuse the name of an index on another column."""
+    if before is None or before.column == index.column:
+        return
+    known = opening.metadata.columns.get(before.column)
+    whose = "a dropped column" if known is None else f"column {known.name!r}"
+    raise TableIndexAlreadyExistsError(
+        f"index {index.name!r} is on {whose}: drop it first, or give this one another name"
+    )
 
 
 def _checked(
@@ -78,6 +126,7 @@ def _checked(
         table_index.check(index)
         if where is not None:
             raise InvalidInputError("an index over the whole table takes no where: use scope='leaf'")
+        _refuse_too_few(index, leaves, given=kind is not None, whole=True)
         return replace(index, scope=TABLE)
     wide = scope == AUTO and where is None and _is_worth_whole(index, leaves, field.type)
     if not wide:
@@ -100,15 +149,16 @@ def _is_worth_whole(index: Index, leaves: tuple[Leaf, ...], data_type: pa.DataTy
     return bool(rows * width > LEAF_BYTES)
 
 
-def _refuse_too_few(index: Index, leaves: tuple[Leaf, ...], *, given: bool) -> None:
-    """Refuse an index of an explicit kind if no partition has enough rows for it."""
+def _refuse_too_few(index: Index, leaves: tuple[Leaf, ...], *, given: bool, whole: bool = False) -> None:
+    """Refuse an index of an explicit kind if no partition, or the whole table, has enough rows for it."""
     sizes = [leaf.stats.rows for leaf in leaves if leaf.stats is not None]
-    least = indices.least_rows(index)
-    if not given or index.kind == "IVF_FLAT" or len(sizes) < len(leaves) or not sizes or max(sizes) >= least:
+    least, most = indices.least_rows(index), sum(sizes) if whole else max(sizes, default=0)
+    if not given or index.kind == "IVF_FLAT" or len(sizes) < len(leaves) or not any(sizes) or most >= least:
         return
+    served, found = ("tables", "this one") if whole else ("partitions", "the largest")
     raise InvalidInputError(
-        f"{index.kind} serves partitions of at least {least} rows, and the largest has {max(sizes)}: "
-        "such small ones are searched exactly, and faster, without an index"
+        f"{index.kind} serves {served} of at least {least} rows, and {found} has {most}: "
+        "so few are searched exactly, and faster, without an index"
     )
 
 
@@ -138,8 +188,8 @@ def optimize_indices(manifest: Manifest, *, executor: Executor = LOCAL, progress
         if index.scope != LEAF:
             newer = table_index.optimized(strong(manifest, "optimize_indices"), index)
             if newer != index:
-                indices.remember(manifest, newer)
-                found = replace(found, changed=found.changed + 1)
+                version = indices.remember(manifest, newer)
+                found = replace(found, changed=found.changed + 1, version=version)
         done = replace(
             done,
             changed=done.changed + found.changed,
@@ -152,11 +202,15 @@ def optimize_indices(manifest: Manifest, *, executor: Executor = LOCAL, progress
 def drop_index(
     manifest: Manifest, name: str, *, executor: Executor = LOCAL, progress: bool = True
 ) -> MaintenanceResult:
-    """Declare an index no longer, and remove it from all leaves in one commit."""
+    """Remove an index from all leaves in one commit, and declare it no longer.
+
+    It is declared until it is gone, so that the call can be repeated by a process that died.
+    """
     known = {index.name: index for index in declared(manifest.snapshot())}
     if name not in known:
         raise TableIndexNotFoundError(f"there is no index {name!r}: the table has {', '.join(known) or 'none'}")
+    everywhere = replace(known[name], where=None, scope=LEAF)
     opening = strong(manifest, "drop_index")
-    everywhere = replace(known[name], where=None)
-    indices.forget(manifest, name)
-    return _on_leaves(opening, everywhere, leaf_tasks.drop_index, executor=executor, progress=progress)
+    done = _on_leaves(opening, everywhere, leaf_tasks.drop_index, executor=executor, progress=progress)
+    version = indices.forget(manifest, name)
+    return replace(done, changed=done.changed + bool(known[name].segments), version=version)

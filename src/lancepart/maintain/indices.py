@@ -111,26 +111,37 @@ def check(index: Index, data_type: pa.DataType) -> None:
         raise InvalidInputError(f"the parameters of index {index.name!r} must be numbers, texts or lists") from None
 
 
-def change(manifest: Manifest, step: Callable[[tuple[Index, ...]], tuple[Index, ...]]) -> None:
-    """Change the declared indices: planned on the latest snapshot, committed only if no other change was."""
+def change(manifest: Manifest, step: Callable[[tuple[Index, ...]], tuple[Index, ...]]) -> int:
+    """Change the declared indices: planned on the latest snapshot, committed only if no other change was.
+
+    The version that has them so.
+    """
     for _ in range(_TRIES):
         snapshot = manifest.snapshot()
         wanted = json.dumps([each.to_json() for each in step(declared(snapshot))])
         if snapshot.properties.get(INDICES, "[]") == wanted:
-            return
+            return snapshot.version
         try:
-            manifest.swap_properties(snapshot, {INDICES: wanted})
-            return
+            return manifest.swap_properties(snapshot, {INDICES: wanted})
         except ConflictError:
             continue
     raise ConcurrentModificationError("other writers kept changing the table's indices; try again")
 
 
-def remember(manifest: Manifest, index: Index) -> None:
-    """Write an index down, in place of one of the same name."""
-    change(manifest, lambda known: (*(each for each in known if each.name != index.name), index))
+def remember(manifest: Manifest, index: Index) -> int:
+    """Write an index down, in place of one of the same name; the version that has it."""
+    return change(manifest, lambda known: (*(each for each in known if each.name != index.name), index))
 
 
-def forget(manifest: Manifest, name: str) -> None:
-    """Declare an index no longer."""
-    change(manifest, lambda known: tuple(each for each in known if each.name != name))
+def replace(manifest: Manifest, index: Index, before: Index | None) -> None:
+    """Declare what was declared before an index, unless another took its place meanwhile."""
+    kept = () if before is None else (before,)
+    change(
+        manifest,
+        lambda known: (*(each for each in known if each != index), *kept) if index in known else known,
+    )
+
+
+def forget(manifest: Manifest, name: str) -> int:
+    """Declare an index no longer; the version without it."""
+    return change(manifest, lambda known: tuple(each for each in known if each.name != name))

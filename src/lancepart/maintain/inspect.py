@@ -20,6 +20,7 @@ from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.layout.table_manifest import TableManifest, catalog_of, load
 from lancepart.maintain import faults
+from lancepart.maintain.index_coverage import Coverage
 from lancepart.maintain.inspect_schemas import (
     BROKEN,
     BROKEN_INDICES,
@@ -196,40 +197,13 @@ class Inspect:
     def indices(self, *, most: int | None = None) -> pa.Table:
         """The indices of every leaf that can be opened, and how many of its rows they cover.
 
-        A declared index that a leaf does not have yet, or is too small for, covers none of its rows. With ``most`` only
-        so many leaves are opened, those with the most rows.
+        A declared index that a leaf does not have yet, or is too small for, covers none of its rows. An index over the
+        whole table has a row for each leaf too, with the scope ``table``. With ``most`` only so many leaves are opened,
+        those with the most rows.
         """
-        metadata = load(self._manifest, self._version)
-        wanted = [each for each in declared(self._manifest.snapshot(self._version)) if each.in_leaves]
-        rows = []
-        for leaf, handle in self._readable(most):
-            count = handle.count_rows()
-            found = {
-                each.name: {
-                    "object_id": leaf.object_id,
-                    "name": each.name,
-                    "type": each.index_type,
-                    "columns": list(each.field_names),
-                    "rows": count,
-                    "indexed_rows": min(count, int(each.num_rows_indexed)),
-                    "segments": len(each.segments),
-                }
-                for each in handle.describe_indices()
-            }
-            lacking = [
-                {
-                    "object_id": leaf.object_id,
-                    "name": each.name,
-                    "type": each.kind,
-                    "columns": [metadata.columns[each.column].name] if each.column in metadata.columns else [],
-                    "rows": count,
-                    "indexed_rows": 0,
-                    "segments": 0,
-                }
-                for each in wanted
-                if each.name not in found
-            ]
-            rows += [*found.values(), *lacking]
+        known = declared(self._manifest.snapshot(self._version))
+        coverage = Coverage.of(self._manifest.root, load(self._manifest, self._version), known)
+        rows = [row for leaf, handle in self._readable(most) for row in coverage.rows(leaf, handle)]
         return pa.Table.from_pylist(rows, schema=INDICES)
 
     def unions(self) -> pa.Table:

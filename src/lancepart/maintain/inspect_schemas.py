@@ -55,6 +55,7 @@ INDICES = pa.schema(
         ("rows", pa.int64()),
         ("indexed_rows", pa.int64()),
         ("segments", pa.int32()),
+        ("scope", pa.string()),
     ]
 )
 BROKEN = pa.schema(

@@ -95,16 +95,22 @@ def compact(work: Compacting) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexing:
-    """A leaf to index over all its rows."""
+    """A leaf to index over all its rows, unless the index is not ``wanted`` there.
+
+    If it ``replaces`` one, a leaf that does not get it loses what it has under its name.
+    """
 
     place: LeafPlace
     index: Index
+    wanted: bool = True
+    replaces: bool = False
 
 
 @_if_readable
 def build_index(work: Indexing) -> int | None:
     """The version with the index, None if the leaf has no rows or no such column."""
-    return _build_index(work)
+    built = _build_index(work) if work.wanted else None
+    return _drop_index(work) if built is None and work.replaces else built
 
 
 def _build_index(work: Indexing, fragments: Mapping[int, int] | None = None) -> int | None:
@@ -152,6 +158,10 @@ def optimize_index(work: Indexing) -> int | None:
 @_if_readable
 def drop_index(work: Indexing) -> int | None:
     """The version without an index; None if there is none."""
+    return _drop_index(work)
+
+
+def _drop_index(work: Indexing) -> int | None:
     leaf = work.place.leaf
     if leaf.read_version is None:
         return None

@@ -52,6 +52,14 @@ class Hits:
             value=self.value[positions],
         )
 
+    def between(self, bounds: tuple[float | None, float | None] | None) -> Hits:
+        """Those whose values are at least the first bound and below the second."""
+        least, below = bounds or (None, None)
+        kept = np.ones(len(self), dtype=np.bool_)
+        kept &= True if least is None else self.value >= np.float32(least)
+        kept &= True if below is None else self.value < np.float32(below)
+        return self.at(np.flatnonzero(kept))
+
     def best(self, k: int, offset: int = 0, *, highest: bool = False) -> Hits:
         """The best of each query, in order; equal values are in the order of leaves and addresses."""
         ranked = -self.value if highest else self.value

@@ -189,7 +189,9 @@ class Search(Result):
         if self.vector is not None:
             lines += self._run.explain(self.vector, self.options, self.metric)
         if self.text is not None:
-            lines.append(f"text: scores of the {self.options.statistics}, {self._run.explain_text(self.text)}")
+            lines.append(
+                f"text: scores of the {self.options.statistics}, {self._run.explain_text(self.text, self.options)}"
+            )
         return "\n".join(lines)
 
     def __repr__(self) -> str:

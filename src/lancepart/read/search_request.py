@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError
+from lancepart.layout.columns import physical_name
 from lancepart.model.aliases import JsonMapping, Value
 from lancepart.model.suggest import near
 from lancepart.model.values import logical_type
@@ -40,6 +41,11 @@ class TextQuery:
 
     query: TextLike
     columns: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the columns are called where Lance searches them: a query of ``lance.query`` names them itself."""
+        return tuple(map(_lance_name, self.columns)) if isinstance(self.query, str) else self.columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +129,11 @@ class Options:
         least = NPROBES if self.maximum_nprobes is None else min(NPROBES, self.maximum_nprobes)
         return self.minimum_nprobes or least, self.maximum_nprobes
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether rows may be left out: those that no index covers, or those in parts beyond a number of them."""
+        return self.fast_search or self.probes[1] is not None
+
 
 def is_text(query: object) -> bool:
     """Whether a query is one for full text."""
@@ -150,15 +161,24 @@ def text_query(query: object, column: object, schema: pa.Schema, indexed: Sequen
 
     If none is named, it is the only one with an index for full text, or the only one that holds text.
     """
-    candidates = [field.name for field in schema if is_text_type(field.type)]
+    candidates = [field.name for field in schema if is_text_type(field.type) and _is_lance_path(field.name)]
     if isinstance(query, str):
         named = indexed[0] if column is None and len(indexed) == 1 else column
         return TextQuery(query=query, columns=(_column(named, schema, is_text_type, "text"),))
     if not storage.is_text_query(query):
         raise InvalidInputError(f"a text query is a string or one of lance.query's classes, not {type(query).__name__}")
     if not candidates:
-        raise InvalidInputError("the table has no column that holds text")
+        raise InvalidInputError("the table has no column that holds text, or none that such a query can name")
     return TextQuery(query=query, columns=tuple(storage.searched_columns(query, candidates)))
+
+
+def _lance_name(name: str) -> str:
+    return physical_name(name, 0, set())
+
+
+def _is_lance_path(name: str) -> bool:
+    """Whether a query of ``lance.query`` can name a column: Lance reserves some names, and reads dots as paths."""
+    return all(part and _lance_name(part) == part for part in name.split("."))
 
 
 def is_vector_type(kind: pa.DataType) -> bool:

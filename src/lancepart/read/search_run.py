@@ -59,12 +59,18 @@ class SearchRun:
     def matches(self, query: TextQuery, options: Options, tokenizers: Mapping[str, JsonMapping]) -> Hits:
         """The rows that match a text best."""
         with self._timed("index"):
-            corpus = search_text.corpus_of(self.counted, query.columns, tokenizers)
+            corpus = search_text.corpus_of(self.counted, query, tokenizers, fast=options.fast_search)
         with self._timed("text"):
             return self._after(
                 options,
                 lambda wider: search_text.matches(
-                    self.leaves, self.counted, query, corpus, wider.wanted, filtered=wider.prefilter
+                    self.leaves,
+                    self.counted,
+                    query,
+                    corpus,
+                    wider.wanted,
+                    filtered=wider.prefilter,
+                    fast=wider.fast_search,
                 ).best(wider.k, wider.offset, highest=True),
             )
 
@@ -126,9 +132,9 @@ class SearchRun:
         more = [f"  … and {len(leaves) - len(ways)} more"] if len(leaves) > len(ways) else []
         return [f"vectors: {metric} distance, {len(leaves)} leaves searched{together}", *lines, *more]
 
-    def explain_text(self, query: TextQuery) -> str:
+    def explain_text(self, query: TextQuery, options: Options) -> str:
         """By what texts are searched."""
-        return text_way(self.counted, query.columns)
+        return text_way(self.counted, query.columns, query.names, fast=options.fast_search)
 
 
 def shared(exact: Hits, found: Hits, queries: int) -> float:

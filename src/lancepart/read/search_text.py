@@ -72,28 +72,41 @@ class Corpus:
         return self.owner[rows], self.addresses[rows]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Texts:
+    """Columns of texts, what they are called in an index, and how these are made into words."""
+
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    params: Mapping[str, JsonMapping]
+
+
 def corpus_of(
-    leaves: SearchLeaves, columns: tuple[str, ...], params: Mapping[str, JsonMapping]
+    leaves: SearchLeaves, query: TextQuery, params: Mapping[str, JsonMapping], *, fast: bool = False
 ) -> Corpus | UnionCorpus:
     """The texts of leaves as one index: one on disk, or one in memory for as long as the leaves stay as they are.
 
-    When rows were only added since another was built, these alone are read and indexed.
+    When rows were only added since another was built, these alone are read and indexed; if ``fast``, those that one on
+    disk does not cover are left out.
     """
-    if (on_disk := union_corpus(leaves, columns)) is not None:
+    columns, names = query.columns, query.names
+    if (on_disk := union_corpus(leaves, columns, names, fast=fast)) is not None:
         return on_disk
+    renamed = {name: params.get(column, {}) for column, name in zip(columns, names, strict=True)}
+    texts = _Texts(columns=columns, names=names, params=renamed)
     scan = leaves.scan
     versions = tuple(_identity(leaves, at) for at in leaves.positions)
     fields = [scan.metadata.schema.field(name) for name in columns]
     numbers = tuple((field_id(field), str(field)) for field in fields)
     spelled = json.dumps({name: dict(each) for name, each in params.items()}, sort_keys=True)
-    whose = (scan.root.uri, tuple(sorted(scan.root.storage_options.items())), numbers, spelled)
+    whose = (scan.root.uri, tuple(sorted(scan.root.storage_options.items())), numbers, names, spelled)
     whole = scan.planned is None
     last: list[weakref.ref[Corpus]] = cache.get(("last corpus", *whose, whole or versions[:1]), list, lambda _: 256)
 
     def make() -> Corpus:
         before = last[0]() if last else None
-        made = None if before is None else _extended(before, leaves, versions, columns, params)
-        made = made or _build(leaves, versions, columns, params)
+        made = None if before is None else _extended(before, leaves, versions, texts)
+        made = made or _build(leaves, versions, texts)
         last[:] = [weakref.ref(made)]
         return made
 
@@ -108,19 +121,14 @@ def _identity(leaves: SearchLeaves, at: int) -> tuple[str, int | None]:
     return leaf.location, None if opened is None else opened.task.leaf.read_version
 
 
-def _build(
-    leaves: SearchLeaves,
-    versions: tuple[tuple[str, int | None], ...],
-    columns: tuple[str, ...],
-    params: Mapping[str, JsonMapping],
-) -> Corpus:
+def _build(leaves: SearchLeaves, versions: tuple[tuple[str, int | None], ...], texts: _Texts) -> Corpus:
     started = time.perf_counter()
-    parts = leaves.over(leaves.positions, lambda at: _texts(leaves, at, columns))
-    rows = pa.concat_tables(parts) if parts else _no_rows(leaves, columns)
+    parts = leaves.over(leaves.positions, lambda at: _texts(leaves, at, texts.columns))
+    rows = pa.concat_tables(parts) if parts else _no_rows(leaves, texts.columns)
     with storage_errors("index texts in memory", leaves.scan.root):
-        handle = storage.in_memory(rows.select(list(columns)))
-        for name in columns:
-            storage.index_text(handle, name, params.get(name, {}))
+        handle = storage.in_memory(rows.select(list(texts.columns)).rename_columns(list(texts.names)))
+        for name in texts.names:
+            storage.index_text(handle, name, texts.params[name])
     return Corpus(
         handle=handle,
         owners=tuple(leaf.object_id for leaf in leaves.leaves),
@@ -137,8 +145,7 @@ def _extended(
     before: Corpus,
     leaves: SearchLeaves,
     versions: tuple[tuple[str, int | None], ...],
-    columns: tuple[str, ...],
-    params: Mapping[str, JsonMapping],
+    texts: _Texts,
 ) -> Corpus | None:
     """A corpus with the rows added since as a separate part; None if rows were removed, or a rebuild is cheaper."""
     started = time.perf_counter()
@@ -146,14 +153,15 @@ def _extended(
     fresh = _fresh(before, leaves, owners, versions)
     if fresh is None or len(fresh) > len(owners) // 2 + 1:
         return None
-    parts = leaves.over(list(fresh), lambda at: _texts(leaves, at, columns, fresh[at]))
-    rows = pa.concat_tables(parts) if parts else _no_rows(leaves, columns)
+    parts = leaves.over(list(fresh), lambda at: _texts(leaves, at, texts.columns, fresh[at]))
+    rows = pa.concat_tables(parts) if parts else _no_rows(leaves, texts.columns)
     if rows.num_rows > len(before.owner):
         return None
     handle, starts = before.handle, before.starts
     if rows.num_rows:
         with storage_errors("index texts in memory", leaves.scan.root):
-            handle = storage.with_more_texts(handle, rows.select(list(columns)), params)
+            added = rows.select(list(texts.columns)).rename_columns(list(texts.names))
+            handle = storage.with_more_texts(handle, added, texts.params)
         starts = np.append(starts, len(before.owner))
     place_of = {owner: at for at, owner in enumerate(owners)}
     moved = np.array([place_of[owner] for owner in before.owners], dtype=np.int64)
@@ -228,6 +236,7 @@ def matches(
     k: int,
     *,
     filtered: bool = True,
+    fast: bool = False,
 ) -> Hits:
     """The best matches among the matching rows of the leaves that are searched; the corpus is of those that count.
 
@@ -239,7 +248,9 @@ def matches(
     limit = max(_LEAST_MATCHES, 2 * k)
     while True:
         with storage_errors("search texts", searched.scan.root):
-            positions, scores = storage.matches(corpus.handle, query.query, query.columns, limit, allowed=allowed)
+            positions, scores = storage.matches(
+                corpus.handle, query.query, query.names, limit, allowed=allowed, fast=fast
+            )
         if len(scores) < limit or scores[k - 1] > scores[-1]:
             break
         limit *= 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,7 @@ from lancepart.model.schema import field_id
 from lancepart.model.values import logical_type
 from lancepart.read import leaf as reading
 from lancepart.read.hits import Hits
+from lancepart.read.index_use import IndexUse, and_flat, find_index, index_on, use_size
 from lancepart.read.leaf import ADDRESS, OpenLeaf
 from lancepart.read.leaf_memory import kept, leaf_key
 from lancepart.read.search_leaves import SearchLeaves
@@ -40,33 +41,43 @@ The second is for many leaves that no table-wide index covers, and for exact sea
 
 _INDEX_BYTES = 2 << 20
 """Fewer bytes of vectors of a leaf are faster searched one by one, together with other leaves, than by its index."""
+_FLAT_BYTES = 384 << 10
+"""Searching so many bytes of vectors one by one takes as long as using the index of one more leaf."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndexUse:
-    """An index that a search can use, and whether the distances that it gives are only estimates."""
-
-    name: str
-    kind: str
-    covered: int
-    estimates: bool
+_ALL_PARTS = 1 << 31
 
 
 class VectorSearch:
     """One search for nearest vectors over the leaves of a plan."""
 
     def __init__(self, leaves: SearchLeaves, query: VectorQuery, options: Options, metric: str) -> None:
-        self.leaves, self.query, self.options, self.metric = leaves, query, options, metric
+        self.leaves, self.query, self.metric = leaves, query, metric
+        self._is_far = _is_far(options, metric)
+        self.options = replace(options, exact=True) if self._is_far and not options.fast_search else options
+        self._filtered = False
         self.field = leaves.scan.metadata.schema.field(query.column)
         self.number = field_id(self.field) or 0
 
     def run(self) -> Hits:
         """The best rows of each query over all leaves."""
+        found = self._all()
+        if self._filtered:
+            found = found.between(self.options.distance_range)
+            if not self.options.is_limited and self._is_lacking(found):
+                return VectorSearch(self.leaves, self.query, replace(self.options, exact=True), self.metric).run()
+        return found.best(self.options.k, self.options.offset)
+
+    def _all(self) -> Hits:
         alone, together = self._groups()
         found = self.leaves.over(alone, self._leaf)
         if together:
             found += self._together(together)
-        return Hits.together(found).best(self.options.k, self.options.offset)
+        return Hits.together(found)
+
+    def _is_lacking(self, found: Hits) -> bool:
+        """Whether a query has fewer rows than it wants."""
+        counts = np.bincount(found.query, minlength=len(self.query.vectors))
+        return bool((counts < self.options.wanted).any())
 
     def _groups(self) -> tuple[list[int], list[int]]:
         """The leaves that are searched one by one, and those that are searched together."""
@@ -96,12 +107,26 @@ class VectorSearch:
         ):
             return False
         made = self.leaves.union()
-        return made is not None and self._union_index(made) is not None
+        used = None if made is None else self._union_index(made)
+        return used is not None and self._covers_enough(used)
+
+    def _covers_enough(self, used: IndexUse) -> bool:
+        """Whether a table-wide index serves better than those of the leaves: most rows may have been moved since."""
+        flat, rows = used.flat_rows, self.leaves.plan.rows
+        if rows is None or not flat:
+            return True
+        known = declared(self.leaves.scan.snapshot)
+        if not any(index.is_vector and index.in_leaves and index.column == self.number for index in known):
+            return flat < rows
+        most = len(self.leaves.leaves) * _FLAT_BYTES
+        return 2 * flat <= rows and flat * int(self.query.vectors[0].nbytes) <= most
 
     def _union_index(self, made: SearchUnion) -> IndexUse | None:
         name = made.matching.names[self.number]
         key = ("index", id(made), name, self.metric)
-        found, _ = cache.get(key, lambda: (_index_on(made.handle, name, self.metric), made), lambda _: 256)
+        found, _ = cache.get(
+            key, lambda: (find_index(made.handle, name, self.metric), made), lambda held: use_size(held[0])
+        )
         return found
 
     def _index_worth(self, at: int) -> bool:
@@ -142,10 +167,26 @@ class VectorSearch:
         known = [leaf.stats.rows for leaf in found if leaf.stats is not None and leaf.read_version is not None]
         return sum(known) if len(known) == len(found) else None
 
-    @property
-    def _query_options(self) -> JsonObject:
+    def _query_options(self, index: IndexUse | None = None) -> JsonObject:
+        """What Lance is to find; rows out of range are left out afterwards where an index would lose others too."""
         between = self.options.distance_range
+        pushed = self.options.exact or self._is_far or index is None or index.keeps_range
+        if between is not None and not pushed:
+            self._filtered, between = True, None
         return {"k": self.options.wanted, "metric": self.metric, "distance_range": between}
+
+    def _index_options(self, index: IndexUse | None) -> JsonObject:
+        """How an index is queried; distances that it estimates are computed, or those of leaves can't be compared."""
+        options = self.options
+        if options.exact or index is None:
+            return {"use_index": not options.exact}
+        low, high = options.probes
+        return {
+            "minimum_nprobes": _ALL_PARTS if self._is_far and high is None else low,
+            "maximum_nprobes": high,
+            "refine_factor": options.refine_factor or (REFINED if index.estimates else None),
+            "ef": options.ef,
+        }
 
     @property
     def _vectors(self) -> npt.NDArray[np.generic]:
@@ -162,6 +203,7 @@ class VectorSearch:
             )
             part = VectorSearch(SearchLeaves(scan), self.query, self.options, self.metric)
             found = Hits.together(part._together(list(part.leaves.positions)))
+            self._filtered |= part._filtered
             return [replace(found, leaf=np.asarray(positions, dtype=np.int64)[found.leaf])]
         made = leaves.union()
         if made is None:
@@ -185,9 +227,9 @@ class VectorSearch:
             name,
             self._vectors,
             fast=self.options.fast_search,
-            **self._query_options,
+            **self._query_options(index),
             **restricted,
-            **(_index_options(self.options, index) if index is not None else {"use_index": False}),
+            **(self._index_options(index) if index is not None else {"use_index": False}),
         )
 
     def _leaf(self, at: int) -> Hits:
@@ -202,14 +244,15 @@ class VectorSearch:
             if (found := self._in_memory(at, opened, name)) is not None:
                 return found
             restricted = self.leaves.restriction(opened) if self.options.prefilter else {}
+            index = index_on(opened, name, self.metric)
             numbers, addresses, distances = storage.nearest(
                 opened.handle,
                 name,
                 self._vectors,
                 fast=self.options.fast_search,
-                **self._query_options,
+                **self._query_options(index),
                 **restricted,
-                **_index_options(self.options, index_on(opened, name, self.metric)),
+                **self._index_options(index),
             )
         return Hits.of(at, addresses, distances, numbers)
 
@@ -240,7 +283,7 @@ class VectorSearch:
         rows = pa.Table.from_batches(found)
         held = storage.in_memory(rows.select([self.query.column]).rename_columns(["v"]))
         numbers, positions, distances = storage.nearest(
-            held, "v", self._vectors, use_index=False, **self._query_options
+            held, "v", self._vectors, use_index=False, **self._query_options()
         )
         return Hits.of(at, rows.column(ADDRESS).to_numpy()[positions.astype(np.int64)], distances, numbers)
 
@@ -252,7 +295,7 @@ class VectorSearch:
         made = self.leaves.union() if self._table_wide else None
         used = None if made is None else self._union_index(made)
         if used is not None:
-            return f"table-wide index {used.name!r} ({used.kind})"
+            return f"table-wide index {used.name!r} ({used.kind}){and_flat(used.flat_rows)}"
         return (
             "in memory"
             if self._fits_memory(positions, UNION_BYTES if len(positions) > 1 else self._leaf_bytes)
@@ -262,7 +305,16 @@ class VectorSearch:
     def size(self, at: int, way: str) -> str:
         """How one leaf of those that are searched together is searched, in words."""
         stats = self.leaves.leaves[at].stats
-        return way if stats is None else f"{way}, {stats.rows} rows"
+        rows = None if stats is None else stats.rows
+        if self._table_wide:
+            made = self.leaves.union()
+            assert made is not None
+            used = self._union_index(made)
+            assert used is not None
+            own = made.numbers[made.leaf_positions == at].tolist()
+            flat = sum(used.uncovered.get(number, 0) for number in own)
+            way = "flat" if flat and flat == rows else f"table-wide index {used.name!r} ({used.kind}){and_flat(flat)}"
+        return way if rows is None else f"{way}, {rows} rows"
 
     def way(self, at: int) -> str:
         """How one leaf is searched, in words."""
@@ -276,8 +328,7 @@ class VectorSearch:
         used = None if self.options.exact else index_on(opened, name, self.metric)
         if used is None:
             return f"flat, {rows} rows"
-        flat = max(0, rows - used.covered)
-        return f"index {used.name!r} ({used.kind})" + (f", {flat} rows flat" if flat else "")
+        return f"index {used.name!r} ({used.kind}){and_flat(used.flat_rows)}"
 
 
 def _read_block(handle: LeafHandle, name: str, fragments: Sequence[int] | None = None) -> VectorBlock | None:
@@ -294,37 +345,7 @@ def _block_size(block: VectorBlock | None) -> int:
     return 0 if block is None else block.bytes
 
 
-def index_on(opened: OpenLeaf, name: str, metric: str) -> IndexUse | None:
-    """The vector index that answers for a column of a leaf, by the distance that it was built for."""
-    key = leaf_key(opened.task.root, opened.task.leaf)
-    if key is None:
-        return _index_on(opened.handle, name, metric)
-    return cache.get(("index", *key, name, metric), lambda: _index_on(opened.handle, name, metric), lambda _: 256)
-
-
-def _index_on(handle: LeafHandle, name: str, metric: str) -> IndexUse | None:
-    for index in storage.indices_on(handle, name):
-        details = storage.details_of(index)
-        if str(details.get("metric_type", "")).lower() == metric:
-            compression = (details.get("compression") or {}).get("type", "flat")
-            return IndexUse(
-                name=index.name,
-                kind=str(index.index_type),
-                covered=int(index.num_rows_indexed),
-                estimates=compression != "flat",
-            )
-    return None
-
-
-def _index_options(options: Options, index: IndexUse | None) -> JsonObject:
-    """How an index is queried; distances that it only estimates are computed, or those of leaves can't be compared."""
-    if options.exact or index is None:
-        return {"use_index": not options.exact}
-    low, high = options.probes
-    refined = options.refine_factor or (REFINED if index.estimates else None)
-    return {
-        "minimum_nprobes": low,
-        "maximum_nprobes": high,
-        "refine_factor": refined,
-        "ef": options.ef,
-    }
+def _is_far(options: Options, metric: str) -> bool:
+    """Whether rows are wanted that are at least some distance away: an index looks near the query only."""
+    least = (options.distance_range or (None, None))[0]
+    return least is not None and (least > 0 or metric == "dot")

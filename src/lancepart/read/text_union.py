@@ -54,8 +54,13 @@ class UnionCorpus:
         return self.made.split(positions.astype(np.uint64))
 
 
-def union_corpus(leaves: SearchLeaves, columns: Sequence[str]) -> UnionCorpus | None:
-    """The texts of all leaves by table-wide indices on disk; None where these would not give exact scores."""
+def union_corpus(
+    leaves: SearchLeaves, columns: Sequence[str], names: Sequence[str], *, fast: bool = False
+) -> UnionCorpus | None:
+    """The texts of all leaves by table-wide indices on disk; None where these would not give exact scores.
+
+    Lance is to find the columns under ``names``. If ``fast``, rows that the indices do not cover are left out.
+    """
     scan = leaves.scan
     numbers = [field_id(scan.metadata.schema.field(name)) or 0 for name in columns]
     indexed = {index.column for index in declared(scan.snapshot) if index.segments and index.kind == TEXT_KIND}
@@ -65,26 +70,27 @@ def union_corpus(leaves: SearchLeaves, columns: Sequence[str]) -> UnionCorpus | 
     if made is None or any(number not in made.texts for number in numbers):
         return None
     parts = [(made.matching.names[number], made.texts[number]) for number in numbers]
-    if [name for name, _ in parts] != list(columns):
+    if [name for name, _ in parts] != list(names):
         return None
 
     def make() -> UnionCorpus:
         with storage_errors("index new texts in memory", scan.root):
-            return _corpus(leaves, made, parts)
+            return _corpus(leaves, made, [] if fast else parts)
 
-    return cache.get(("text union", id(made), tuple(numbers)), make, lambda corpus: corpus.bytes)
+    return cache.get(("text union", id(made), tuple(numbers), fast), make, lambda corpus: corpus.bytes)
 
 
-def text_way(leaves: SearchLeaves, columns: Sequence[str]) -> str:
+def text_way(leaves: SearchLeaves, columns: Sequence[str], names: Sequence[str], *, fast: bool = False) -> str:
     """By what texts are searched, in words."""
-    found = union_corpus(leaves, columns)
+    found = union_corpus(leaves, columns, names, fast=fast)
     if found is None:
         return "by an index in memory"
     numbers = [field_id(leaves.scan.metadata.schema.field(name)) or 0 for name in columns]
     parts = [found.made.texts[number] for number in numbers]
     fresh = len({number for part in parts for number in part.uncovered})
     names = ", ".join(repr(part.name) for part in parts)
-    return f"by the table-wide index {names}" + (f", {fresh} newer fragments indexed in memory" if fresh else "")
+    more = "left out" if fast else "indexed in memory"
+    return f"by the table-wide index {names}" + (f", {fresh} newer fragments {more}" if fresh else "")
 
 
 def _corpus(leaves: SearchLeaves, made: SearchUnion, parts: Sequence[tuple[str, TextIndex]]) -> UnionCorpus:

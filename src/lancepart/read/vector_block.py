@@ -95,7 +95,7 @@ class VectorBlock:
         return sum(int(part.nbytes) for part in (self.parts if self.room is None else self.room.arrays))
 
     def nearest(self, queries: npt.ArrayLike, k: int, metric: str, between: Between) -> Ranked:
-        """The k best rows of each query: its number, the rows' addresses and distances."""
+        """The k best rows of each query, and those as far away as the last: its number, the addresses and distances."""
         found: list[Ranked] = []
         for number, query in enumerate(np.asarray(queries, dtype=np.float32)):
             positions, distances = self._nearest(query, k, metric, between)
@@ -109,7 +109,10 @@ class VectorBlock:
         for bound, test in zip(between or (), (np.greater_equal, np.less), strict=False):
             kept &= True if bound is None else test(distances, np.float32(bound))
         positions, distances = positions[kept], distances[kept]
-        order = np.lexsort((self.addresses[positions], distances))[:k]
+        order = np.argsort(distances, kind="stable")
+        if len(order) > k:
+            last = distances[order[k - 1]]
+            order = order[: k if distances[order[k]] > last else np.searchsorted(distances[order], last, "right")]
         return positions[order], distances[order]
 
     def _candidates(self, query: Floats, k: int, metric: str) -> Positions:
@@ -146,7 +149,7 @@ def _exactly(held: Floats, query: Floats, metric: str) -> Floats:
         away = held - query
         squares: Floats = np.einsum("ij,ij->i", away, away)
         return squares
-    products = held @ query
+    products: Floats = np.einsum("ij,j->i", held, query)
     if metric == "dot":
         return 1 - products
     with np.errstate(divide="ignore", invalid="ignore"):

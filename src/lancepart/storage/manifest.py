@@ -233,8 +233,11 @@ class Manifest:
         self._retry("set properties of __manifest", attempt)
         return claimed
 
-    def swap_properties(self, snapshot: Snapshot, values: Mapping[str, str]) -> None:
-        """Set root properties as planned on a snapshot; ConflictError if one of them was set since."""
+    def swap_properties(self, snapshot: Snapshot, values: Mapping[str, str]) -> int:
+        """Set root properties as planned on a snapshot; ConflictError if one of them was set since.
+
+        The version that has them.
+        """
         handle = self._writable(snapshot)
 
         def swap() -> None:
@@ -244,6 +247,7 @@ class Manifest:
         uninterrupted(
             swap, "change the table's definition", lambda _: "the definition was changed before the interrupt"
         )
+        return int(handle.version)
 
     def is_sealed(self) -> bool:
         """Whether the manifest was made unusable in order to remove it, or is removed already."""

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 DISTANCE, SCORE, QUERY = "_distance", "_score", "query_index"
 ADDRESS = "_rowaddr"
+_FACTOR, _MOST_EQUAL = 4, 1 << 20
+"""While rows end at equal distances so many times more are requested, up to a million."""
 _TEXT_KIND: Literal["INVERTED"] = "INVERTED"
 
 _PLACE_IN_LANCE = re.compile(r", /\S+:\d+:\d+$")
@@ -51,31 +53,71 @@ def nearest(
     fast: bool = False,
     **options: Value,
 ) -> Ranked:
-    """The best rows of each query: their query's number, row address and distance, nearest first.
+    """The k best rows of each query, and those as far away as the last of them: query's number, address, distance.
 
+    Lance chooses among rows at equal distances in an order of its own, so all of them are requested.
     ``allowed`` are the only addresses that count; ``options`` are Lance's own.
     """
-    wanted = {"column": column, "q": vectors, "k": k, **options}
-    found = handle.scanner(
-        columns=[DISTANCE],
-        nearest=wanted,
-        filter=where,
-        prefilter=True,
-        fast_search=fast,
-        **_restricted(handle, allowed),
-    ).to_table()
-    many = QUERY in found.schema.names
-    numbers = found.column(QUERY).to_numpy() if many else np.zeros(found.num_rows, dtype=np.int32)
-    return numbers, _addresses(found), found.column(DISTANCE).to_numpy()
+    restricted = _restricted(handle, allowed)
+
+    def ask(queries: npt.NDArray[np.generic], rows: int) -> Ranked:
+        wanted = {"column": column, "q": queries, "k": rows, **options, **_enough_candidates(rows, **options)}
+        found = handle.scanner(
+            columns=[DISTANCE], nearest=wanted, filter=where, prefilter=True, fast_search=fast, **restricted
+        ).to_table()
+        many = QUERY in found.schema.names
+        numbers = found.column(QUERY).to_numpy() if many else np.zeros(found.num_rows, dtype=np.int32)
+        return numbers, _addresses(found), found.column(DISTANCE).to_numpy()
+
+    found = ask(vectors, k + 1)
+    cut = _cut_among_equals(found, k, k + 1)
+    if not len(cut):
+        return found
+    batch = vectors.reshape(-1, vectors.shape[-1])
+    parts = [tuple(part[~np.isin(found[0], cut)] for part in found)]
+    for number in cut.tolist():
+        rows = k + 1
+        while rows < _MOST_EQUAL:
+            rows *= _FACTOR
+            more = ask(batch[number], rows)
+            if not len(_cut_among_equals(more, k, rows)):
+                break
+        parts.append((np.full(len(more[1]), number, dtype=np.int32), *more[1:]))
+    return tuple(map(np.concatenate, zip(*parts, strict=True)))  # type: ignore[return-value]
+
+
+def _enough_candidates(rows: int, *, ef: int | None = None, refine_factor: int | None = None, **_: Value) -> JsonObject:
+    """Lance refuses to keep fewer candidates in a graph than rows are ranked."""
+    return {} if ef is None else {"ef": max(ef, rows * (refine_factor or 1))}
+
+
+def _cut_among_equals(found: Ranked, k: int, limit: int) -> npt.NDArray[np.int32]:
+    """The queries whose rows end at the distance of the k-th: there may be more of these beyond the limit."""
+    numbers, _, distances = found
+    if len(distances) < limit:
+        return numbers[:0]
+    order = np.lexsort((distances, numbers))
+    ends = np.flatnonzero(np.append(np.diff(numbers[order]) != 0, True))
+    starts = np.append(0, ends[:-1] + 1)
+    full = ends - starts + 1 >= limit
+    equal = distances[order[starts[full] + k - 1]] == distances[order[ends[full]]]
+    cut: npt.NDArray[np.int32] = numbers[order[ends[full][equal]]]
+    return cut
 
 
 def matches(
-    handle: Dataset, query: TextLike, columns: Sequence[str], k: int | None, *, allowed: Allowed = None
+    handle: Dataset,
+    query: TextLike,
+    columns: Sequence[str],
+    k: int | None,
+    *,
+    allowed: Allowed = None,
+    fast: bool = False,
 ) -> tuple[Addresses, npt.NDArray[np.float32]]:
-    """The rows that match a text best: their addresses and scores, best first."""
+    """The rows that match a text best: their addresses and scores, best first; if ``fast``, only indexed ones."""
     text_query = query if is_text_query(query) else {"query": query, "columns": list(columns)}
     found = handle.scanner(
-        columns=[SCORE], full_text_query=text_query, limit=k, **_restricted(handle, allowed)
+        columns=[SCORE], full_text_query=text_query, limit=k, fast_search=fast, **_restricted(handle, allowed)
     ).to_table()
     return _addresses(found), found.column(SCORE).to_numpy()
 
@@ -141,7 +183,25 @@ def _state(item: Fragment) -> Hashable:
 
 def in_memory(rows: pa.Table) -> Dataset:
     """Rows as a dataset in memory; a row's address is its position."""
-    return lance.write_dataset(rows, "memory://", max_rows_per_file=1 << 31, max_bytes_per_file=1 << 50)
+    return lance.write_dataset(_nested(rows), "memory://", max_rows_per_file=1 << 31, max_bytes_per_file=1 << 50)
+
+
+def _nested(rows: pa.Table) -> pa.Table:
+    """Rows with columns such as ``a.b`` as fields of structs, since Lance takes such a name for a path to a field."""
+    if not any("." in name for name in rows.schema.names):
+        return rows
+    paths = {tuple(name.split(".")): rows.column(name).combine_chunks() for name in rows.schema.names}
+    fields = _fields(paths)
+    return pa.table({name: fields.field(at) for at, name in enumerate(field.name for field in fields.type)})
+
+
+def _fields(paths: Mapping[tuple[str, ...], pa.Array]) -> pa.StructArray:
+    """Arrays under their paths as one struct."""
+    inside: dict[str, pa.Array] = {}
+    for first in dict.fromkeys(path[0] for path in paths):
+        own = {path[1:]: array for path, array in paths.items() if path[0] == first}
+        inside[first] = own[()] if () in own else _fields(own)
+    return pa.StructArray.from_arrays(list(inside.values()), names=list(inside))
 
 
 def index_text(handle: Dataset, column: str, params: JsonMapping) -> None:
@@ -151,7 +211,7 @@ def index_text(handle: Dataset, column: str, params: JsonMapping) -> None:
 
 def with_more_texts(handle: Dataset, rows: pa.Table, params: Mapping[str, JsonMapping]) -> Dataset:
     """A dataset in memory with more rows in one fragment, indexed beside the others; the one given stays as it is."""
-    made = write_fragments(rows, handle, max_rows_per_file=1 << 31, max_bytes_per_file=1 << 50)
+    made = write_fragments(_nested(rows), handle, max_rows_per_file=1 << 31, max_bytes_per_file=1 << 50)
     longer = _detached(handle, lance.LanceOperation.Append(list(made)))
     number = max(item.fragment_id for item in longer.get_fragments())
     for name in rows.schema.names:
@@ -180,23 +240,45 @@ def is_text_query(query: object) -> TypeGuard[FullTextQuery]:
 
 
 def searched_columns(query: FullTextQuery, candidates: Sequence[str]) -> list[str]:
-    """The columns that a query of ``lance.query`` reads, and maybe more: all that its plan on a tiny table names."""
-    probe = in_memory(pa.table({name: pa.array([""]) for name in candidates}))
-    for name in candidates:
+    """The columns that a query of ``lance.query`` reads, and maybe more: all that its plan on a tiny table names.
+
+    No table can hold both ``a`` and ``a.b``, so that one query can't read both.
+    """
+    longer = [name for name in candidates if not any(each.startswith(f"{name}.") for each in candidates)]
+    plain = [name for name in candidates if "." not in name]
+    reason = ""
+    for held in (longer, plain):
+        try:
+            plan = _planned(query, held)
+        except ValueError as error:
+            reason = reason or _PLACE_IN_LANCE.sub("", str(error))
+            continue
+        named = [name for name in held if f"column={name}, " in plan or f'column: Some("{name}")' in plan]
+        return named or [name for name in held if name in plan] or held
+    known = ", ".join(candidates)
+    raise InvalidInputError(f"the text query can't be answered over {known}, which hold text: {reason}")
+
+
+def _planned(query: FullTextQuery, columns: Sequence[str]) -> str:
+    probe = in_memory(pa.table({name: pa.array([""]) for name in columns}))
+    for name in columns:
         probe.create_scalar_index(name, _TEXT_KIND, with_position=True)
-    try:
-        plan = probe.scanner(columns=[SCORE], full_text_query=query).explain_plan(True)
-    except ValueError as error:
-        known = ", ".join(candidates)
-        reason = _PLACE_IN_LANCE.sub("", str(error))
-        raise InvalidInputError(f"the text query can't be answered over {known}, which hold text: {reason}") from None
-    named = [name for name in candidates if f"column={name}, " in plan or f'column: Some("{name}")' in plan]
-    return named or [name for name in candidates if name in plan] or list(candidates)
+    return str(probe.scanner(columns=[SCORE], full_text_query=query).explain_plan(True))
 
 
 def indices_on(handle: LeafHandle, column: str) -> list[IndexDescription]:
     """The descriptions of the indices on one column of a dataset."""
     return [each for each in handle.describe_indices() if list(each.field_names) == [column]]
+
+
+def uncovered_rows(handle: LeafHandle, index: IndexDescription) -> dict[int, int]:
+    """The fragments of a dataset that an index does not cover, with their rows."""
+    covered = {int(number) for part in index.segments for number in part.fragment_ids}
+    return {
+        int(item.fragment_id): int(item.metadata.num_rows)
+        for item in handle.get_fragments()
+        if item.fragment_id not in covered
+    }
 
 
 def details_of(index: IndexDescription) -> JsonObject:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import asdict
 
-from lancepart.layout.declared_indices import declared
+from lancepart.layout.declared_indices import LEAF, TABLE, declared
 from lancepart.layout.layouts import capabilities
 from lancepart.maintain.describe import partition_by
 from lancepart.report.health import findings
@@ -54,22 +54,24 @@ def indices(explorer: Explorer, params: Params) -> Answer:
     """The indices and how much of the largest leaves they cover."""
     found = explorer.requested(params)
     frame = explorer.frame(params.text("table", "."), found)
-    seen: dict[str, dict[str, object]] = {}
-    counts: dict[str, list[int]] = {}
+    seen: dict[tuple[str, str], dict[str, object]] = {}
+    counts: dict[tuple[str, str], list[int]] = {}
     for row in found.inspect.indices(most=LOOKED_INTO).to_pylist():
-        seen.setdefault(row["name"], {"name": row["name"], "type": row["type"], "columns": row["columns"]})
+        key = (row["name"], row["scope"])
+        seen.setdefault(key, {each: row[each] for each in ("name", "scope", "type", "columns")})
         if row["indexed_rows"]:
-            seen[row["name"]]["type"] = row["type"]
-        count = counts.setdefault(row["name"], [0, 0, 0, 0])
+            seen[key]["type"] = row["type"]
+        count = counts.setdefault(key, [0, 0, 0, 0])
         covered = row["rows"] - row["indexed_rows"] <= 0
         for at, more in enumerate((1, covered, row["rows"], row["indexed_rows"])):
             count[at] += more
     scan = found.scan()
     for index in declared(scan.snapshot) if capabilities(scan.metadata).declared_indices else ():
-        if index.name in seen and index.column in scan.metadata.columns:
-            seen[index.name]["columns"] = [scan.metadata.columns[index.column].name]
+        for key in ((index.name, LEAF), (index.name, TABLE)):
+            if key in seen and index.column in scan.metadata.columns:
+                seen[key]["columns"] = [scan.metadata.columns[index.column].name]
     names = ("leaves", "covered_leaves", "rows", "indexed_rows")
-    rows = [{**seen[name], **dict(zip(names, counts[name], strict=True))} for name in seen]
+    rows = [{**seen[key], **dict(zip(names, counts[key], strict=True))} for key in seen]
     return {"indices": rows, "looked_into": min(LOOKED_INTO, len(frame)), "partitions": len(frame)}
 
 

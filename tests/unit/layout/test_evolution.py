@@ -342,7 +342,7 @@ def test_a_change_whose_answer_got_lost_is_not_made_again(make: Make) -> None:
     table = make("country")
 
     class Unheard(Manifest):
-        def swap_properties(self, snapshot: Any, values: Any) -> None:
+        def swap_properties(self, snapshot: Any, values: Any) -> int:
             super().swap_properties(snapshot, values)
             raise ConflictError("the answer got lost")
 

@@ -9,8 +9,15 @@ import pyarrow as pa
 import pytest
 
 import lancepart as lp
-from lancepart.errors import InvalidInputError, TableIndexNotFoundError
-from lancepart.maintain import leaf_tasks
+from lancepart.commit.transaction import Transaction
+from lancepart.errors import (
+    InvalidInputError,
+    LanceNamespaceError,
+    TableIndexAlreadyExistsError,
+    TableIndexNotFoundError,
+)
+from lancepart.layout.declared_indices import Index, declared
+from lancepart.maintain import index_upkeep, indices, leaf_tasks, table_index
 
 WIDTH = 4
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string()), ("v", pa.list_(pa.float32(), WIDTH))])
@@ -29,13 +36,13 @@ def table(tmp_path: Path) -> lp.PartitionedTable:
     return made
 
 
-def covered(table: lp.PartitionedTable, name: str) -> dict[str, tuple[int, int, int]]:
+def covered(table: lp.PartitionedTable, name: str, scope: str = "leaf") -> dict[str, tuple[int, int, int]]:
     """Rows, indexed rows and parts of an index by partition."""
     values = {row["object_id"]: row["partition"][0][1] for row in table.inspect.partitions().to_pylist()}
     return {
         values[row["object_id"]]: (row["rows"], row["indexed_rows"], row["segments"])
         for row in table.inspect.indices().to_pylist()
-        if row["name"] == name
+        if row["name"] == name and row["scope"] == scope
     }
 
 
@@ -108,3 +115,157 @@ def test_a_dropped_index_is_gone_and_not_built_again(table: lp.PartitionedTable)
     assert covered(table, "id_idx") == {}
     with pytest.raises(TableIndexNotFoundError, match="the table has none"):
         table.maintenance.drop_index("id_idx", progress=False)
+
+
+@pytest.mark.parametrize("then", ["leaf", "table"])
+def test_an_index_of_another_scope_replaces_the_one_before_it(table: lp.PartitionedTable, then: str) -> None:
+    table.maintenance.create_index("id", progress=False)
+    assert covered(table, "id_idx")["large"] == (5_000, 5_000, 1)
+
+    where = "k = 'small'" if then == "leaf" else None
+    table.maintenance.create_index("id", scope=then, where=where, progress=False)
+
+    assert covered(table, "id_idx").get("large", (0, 0, 0))[1:] == (0, 0)
+    assert covered(table, "id_idx").get("small", (0, 0, 0))[1:] == ((50, 1) if then == "leaf" else (0, 0))
+    table.maintenance.drop_index("id_idx", progress=False)
+    assert table.inspect.indices().num_rows == 0
+
+
+def test_a_partition_that_is_too_small_for_an_index_loses_the_one_before_it(table: lp.PartitionedTable) -> None:
+    table.maintenance.create_index("v", "IVF_FLAT", num_partitions=1, progress=False)
+    assert covered(table, "v_idx")["small"] == (50, 50, 1)
+
+    table.maintenance.create_index("v", progress=False)
+
+    assert covered(table, "v_idx") == {"large": (5_000, 5_000, 1), "small": (50, 0, 0)}
+
+
+def test_the_name_of_an_index_on_another_column_is_refused(table: lp.PartitionedTable) -> None:
+    table.maintenance.create_index("id", name="mine", progress=False)
+    version = table.version
+
+    for scope in ("leaf", "table"):
+        with pytest.raises(TableIndexAlreadyExistsError, match="index 'mine' is on column 'id'"):
+            table.maintenance.create_index("v", name="mine", scope=scope, progress=False)
+
+    assert table.version == version
+    table.drop_column("id")
+    with pytest.raises(TableIndexAlreadyExistsError, match="index 'mine' is on a dropped column"):
+        table.maintenance.create_index("k", name="mine", progress=False)
+    table.maintenance.drop_index("mine", progress=False)
+    table.maintenance.create_index("k", name="mine", progress=False)
+    assert covered(table, "mine")["small"] == (50, 50, 1)
+
+
+class Killed(BaseException):
+    """The end of a process."""
+
+
+def test_an_index_whose_builder_dies_is_built_by_upkeep(
+    table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(*_: object, **__: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(index_upkeep, "new_versions", dies)
+        patched.setattr(indices, "replace", dies)
+        with pytest.raises(Killed):
+            table.maintenance.create_index("id", progress=False)
+    assert covered(table, "id_idx") == {"large": (5_000, 0, 0), "small": (50, 0, 0)}
+
+    table.maintenance.optimize_indices(progress=False)
+
+    assert covered(table, "id_idx") == {"large": (5_000, 5_000, 1), "small": (50, 50, 1)}
+    with monkeypatch.context() as patched:
+        patched.setattr(indices, "forget", dies)
+        with pytest.raises(Killed):
+            table.maintenance.drop_index("id_idx", progress=False)
+    table.maintenance.drop_index("id_idx", progress=False)
+    assert table.inspect.indices().num_rows == 0
+
+
+def test_an_index_that_can_not_be_built_is_not_declared(table: lp.PartitionedTable) -> None:
+    table.maintenance.create_index("v", progress=False)
+
+    for name in ("v_idx", "new"):
+        with pytest.raises(LanceNamespaceError):
+            table.maintenance.create_index("v", "IVF_PQ", name=name, num_sub_vectors=3, progress=False)
+
+    assert [each.kind for each in declared(table._manifest.snapshot())] == ["IVF_FLAT"]
+    assert covered(table, "v_idx")["large"] == (5_000, 5_000, 1)
+    table.maintenance.optimize_indices(progress=False)
+
+
+def test_a_table_wide_index_reports_what_was_built(table: lp.PartitionedTable) -> None:
+    built = table.maintenance.create_index("v", scope="table", progress=False)
+
+    assert (built.changed, built.version) == (1, table.version)
+    table.append(rows("small", 10, 30_000))
+    table.maintenance.create_index("id", scope="table", progress=False)
+    assert table.maintenance.optimize_indices(progress=False).changed == 0
+    dropped = table.maintenance.drop_index("v_idx", progress=False)
+    assert (dropped.changed, dropped.version) == (1, table.version)
+
+
+@pytest.mark.parametrize("kind", ["IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_SQ"])
+def test_a_table_that_is_too_small_for_a_table_wide_index_is_refused(tmp_path: Path, kind: str) -> None:
+    table = lp.create_table(tmp_path / "few", SCHEMA, ["k"])
+    table.append(pa.concat_tables([rows("a", 60), rows("b", 40)]))
+
+    for params in ({}, {"num_partitions": 1}):
+        with pytest.raises(InvalidInputError, match=r"serves tables of at least .* rows, and this one has 100"):
+            table.maintenance.create_index("v", kind, scope="table", progress=False, **params)
+    assert declared(table._manifest.snapshot()) == ()
+
+
+def test_an_index_on_an_emptied_table_is_declared_as_on_one_that_was_never_filled(tmp_path: Path) -> None:
+    table = lp.create_table(tmp_path / "empty", SCHEMA, ["k"])
+    table.append(rows("a", 10))
+    table.delete("true")
+
+    for scope in ("leaf", "table"):
+        assert table.maintenance.create_index("k", "FTS", scope=scope, progress=False).changed == 0
+    table.append(rows("a", 10))
+    assert table.maintenance.optimize_indices(progress=False).changed == 1
+
+
+def test_the_coverage_of_table_wide_indices_is_shown_by_leaf(table: lp.PartitionedTable) -> None:
+    table.maintenance.create_index("id", scope="table", progress=False)
+    table.maintenance.create_index("v", scope="table", progress=False)
+    whole = {"large": (5_000, 5_000, 1), "small": (50, 50, 1)}
+    assert covered(table, "id_idx", "table") == covered(table, "v_idx", "table") == whole
+
+    table.append(rows("small", 10, 40_000))
+    assert covered(table, "id_idx", "table")["small"] == (60, 0, 0)
+    assert covered(table, "v_idx", "table") == {**whole, "small": (60, 50, 1)}
+    table.delete("id = 40000")
+    table.maintenance.create_index("id", progress=False)
+    table.maintenance.optimize_indices(progress=False)
+
+    assert covered(table, "id_idx") == {"large": (5_000, 5_000, 1), "small": (59, 59, 1)}
+    assert covered(table, "id_idx", "table") == {}
+    assert covered(table, "v_idx") == {}
+    kinds = {(row["name"], row["type"]) for row in table.inspect.indices().to_pylist() if row["scope"] == "table"}
+    assert kinds == {("v_idx", "IVF_FLAT")}
+
+
+def test_a_table_wide_index_serves_until_the_one_in_its_place_is_built(
+    table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.maintenance.create_index("v", scope="table", progress=False)
+    (before,) = declared(table._manifest.snapshot())
+    seen = []
+    plain = table_index.built
+
+    def noted(opening: Transaction, index: Index) -> Index:
+        seen.append(declared(table._manifest.snapshot())[0].segments)
+        return plain(opening, index)
+
+    monkeypatch.setattr(table_index, "built", noted)
+    table.maintenance.create_index("v", scope="table", num_partitions=4, progress=False)
+
+    (after,) = declared(table._manifest.snapshot())
+    assert seen == [before.segments]
+    assert len(after.segments) == 1
+    assert after.segments != before.segments

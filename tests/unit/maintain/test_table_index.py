@@ -238,3 +238,45 @@ def test_a_damaged_part_is_searched_without_reported_and_built_anew(
     table.maintenance.optimize_indices(progress=False)
     assert table.inspect.broken_indices().num_rows == 0
     check(table)
+
+
+def ways(table: lp.PartitionedTable, **options: bool) -> list[str]:
+    """How all leaves, and each of them, are searched for vectors."""
+    return table.search([0.0] * WIDTH, **options).explain().split("vectors: ")[1].splitlines()
+
+
+@pytest.mark.usefixtures("large")
+def test_a_table_wide_index_that_covers_few_rows_gives_way_to_those_of_leaves(
+    table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_vectors, "_INDEX_BYTES", 0)
+    table.append(rows(ROWS, 60))
+    table.maintenance.create_index("v", name="wide", scope="table", progress=False)
+    table.maintenance.create_index("v", scope="leaf", num_partitions=2, progress=False)
+    assert "table-wide index 'wide' (IVF_FLAT))" in ways(table)[0]
+
+    table.maintenance.compact(progress=False)
+
+    assert all("index 'v_idx' (IVF_FLAT)" in way and "table-wide" not in way for way in ways(table)[1:])
+    assert len(table.search([0.0] * WIDTH, k=50, fast_search=True).to_list()) == 50
+    check(table)
+    table.maintenance.optimize_indices(progress=False)
+    assert "table-wide index 'wide' (IVF_FLAT))" in ways(table)[0]
+    assert not any("flat" in way for way in ways(table))
+
+
+@pytest.mark.usefixtures("large")
+def test_a_plan_tells_the_rows_that_a_table_wide_index_does_not_cover(table: lp.PartitionedTable) -> None:
+    table.maintenance.create_index("v", scope="table", progress=False)
+    table.append(rows(ROWS, 60))
+    table.append(rows(2 * ROWS, 7, tenants=7))
+    table.delete(f"id = {2 * ROWS + 1}")
+
+    found = ways(table)
+
+    assert "table-wide index 'v_idx' (IVF_FLAT), 66 rows flat" in found[0]
+    assert sum("(IVF_FLAT), 11 rows flat, 1011 rows" in way for way in found[1:]) == TENANTS - 1
+    assert sum("(IVF_FLAT), 10 rows flat, 1010 rows" in way for way in found[1:]) == 1
+    assert sum(way.endswith(": flat, 1 rows") for way in found[1:]) == 1
+    table.maintenance.compact(progress=False)
+    assert "together (flat)" in ways(table)[0]

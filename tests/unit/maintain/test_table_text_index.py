@@ -128,3 +128,25 @@ def test_many_texts_get_an_index_over_the_table_by_themselves(tmp_path: Path, mo
     made.maintenance.create_index("body", "FTS", progress=False)
     assert explained(made).endswith("by the table-wide index 'body_idx'")
     check(made)
+
+
+def test_a_fast_search_leaves_out_texts_that_the_index_does_not_cover(table: lp.PartitionedTable) -> None:
+    before = table.search("w3 w7", "body", k=50).to_list()
+    table.append([{"id": 1_000, "tenant": 1, "body": "w3 w7 rare", "v": [0.0, 0.0]}])
+
+    assert table.search("rare", "body", fast_search=True).to_list() == []
+    assert table.search("w3 w7", "body", k=50, fast_search=True).to_list() == before
+    assert [row["id"] for row in table.search("rare", "body").to_list()] == [1_000]
+    assert "1 newer fragments left out" in table.search("rare", "body", fast_search=True).explain()
+    assert "1 newer fragments indexed in memory" in explained(table)
+    table.maintenance.optimize_indices(progress=False)
+    assert [row["id"] for row in table.search("rare", "body", fast_search=True).to_list()] == [1_000]
+
+
+def test_a_fast_search_without_an_index_on_disk_finds_all_texts(tmp_path: Path) -> None:
+    table = lp.create_table(tmp_path / "t", SCHEMA, ["tenant"])
+    table.append(rows(0, 50))
+
+    found = table.search("w3", "body", k=50, fast_search=True).to_list()
+
+    assert found == table.search("w3", "body", k=50).to_list() != []

@@ -23,6 +23,7 @@ from lance.query import (
 import lancepart as lp
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError
 from lancepart.read import search_text
+from lancepart.read.search_request import TextQuery
 from tests.support.search import assert_same_ranking, bm25, distances, ranking
 
 DIMENSION, ROWS = 4, 240
@@ -395,7 +396,7 @@ def test_texts_that_are_added_are_indexed_alone_and_scored_as_in_one_table(tmp_p
             search = table.search("w3 w7", "t", k=8, where=where)
             best = ranking(shown, [scores[n] for n in shown], 8, highest=True)
             assert_same_ranking(search.to_arrow(), best, "_score", scores)
-        corpus = search_text.corpus_of(search._run.counted, ("t",), {})
+        corpus = search_text.corpus_of(search._run.counted, TextQuery(query="", columns=("t",)), {})
         assert len(corpus.starts) == parts
 
     add(0, 100, "abcd")

@@ -12,7 +12,7 @@ export function indicesView(at) {
       h("thead", {}, h("tr", {}, ["index", "kind", "columns", "rows covered", "", "partitions covered"].map((name) => h("th", { scope: "col" }, name)))),
       h("tbody", {}, data.indices.map((index) => {
         const share = index.rows ? index.indexed_rows / index.rows : 1;
-        return h("tr", {}, h("td", {}, h("b", {}, index.name)), h("td", {}, h("span", { cls: "tag accent" }, index.type)), h("td", { cls: "mono" }, index.columns.join(", ")),
+        return h("tr", {}, h("td", {}, h("b", {}, index.name)), h("td", {}, h("span", { cls: "tag accent" }, index.type), index.scope === "table" ? " over the table" : null), h("td", { cls: "mono" }, index.columns.join(", ")),
           h("td", { cls: "tight" }, h("div", { cls: "meter calm", "aria-hidden": "true" }, h("i", { "width%": 100 * share }))),
           h("td", { cls: "tight" }, `${percent(share)} (${number(index.indexed_rows)} of ${number(index.rows)})`),
           h("td", { cls: "tight" }, `${number(index.covered_leaves)} of ${number(index.leaves)}`));

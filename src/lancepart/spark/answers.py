@@ -8,10 +8,9 @@ from typing import Any
 
 from lancepart.commit.actions import Delete
 from lancepart.errors import InvalidInputError, TableNotFoundError
-from lancepart.model.predicate import Constant
 from lancepart.spark import operations, protocol, table_messages, warm
 from lancepart.spark.describe import partitions_of, schema_json, table_info
-from lancepart.spark.filters import predicate_of
+from lancepart.spark.filters import exact_predicate_of
 from lancepart.spark.inline import inlined, task_count
 from lancepart.spark.options import check, check_batch
 from lancepart.spark.planning import plan
@@ -109,7 +108,7 @@ def _partitions(options: Options, request: table_messages.PartitionsRequest) -> 
 def _delete(options: Options, request: table_messages.DeleteRequest) -> Message:
     """Remove rows by filters that mean the same here as in Spark."""
     table = _opened(options)
-    where = predicate_of(request.where, (), table.schema) or Constant(value=True)
+    where = exact_predicate_of(request.where, table.schema)
     return table_messages.Committed(version=table._perform(Delete(where=where), None))
 
 

@@ -25,10 +25,10 @@ from lancepart.errors import (
 from lancepart.layout.layouts import capabilities
 from lancepart.layout.metadata import STRONG
 from lancepart.maintain.discard import discard_new, withdraw_late
-from lancepart.model.predicate import Constant, Filter
+from lancepart.model.predicate import Filter
 from lancepart.model.sql_text import arguments, tokens
 from lancepart.read.leaf import ADDRESS, LEAF
-from lancepart.spark.filters import predicate_of
+from lancepart.spark.filters import exact_predicate_of, predicate_of
 from lancepart.spark.options import check as check_options
 from lancepart.spark.repartitioning import refuse_new_cycles
 from lancepart.spark.results import dumps, loads
@@ -163,7 +163,7 @@ def plan(options: Options, schema: Any, request: WriteRequest) -> Writing | RowW
     root = Root.parse(*location(options))
     try:
         if mode == distributed_write.WHERE and where is None:
-            where = predicate_of(request.pushed, (), table.schema) or Constant(value=True)
+            where = exact_predicate_of(request.pushed, table.schema)
         key = given.get("idempotency_key")
         if not capabilities(table.metadata).distributed_writes:
             return _into_tree(root, table, schema, mode=mode, where=where, key=key)

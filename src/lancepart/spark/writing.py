@@ -153,13 +153,18 @@ class TreeWriting:
 
 
 def plan(options: Options, schema: Any, request: WriteRequest) -> Writing | RowWriting | TreeWriting:
-    """Plan a write of Spark; a missing table is created if the options define it."""
+    """Plan a write of Spark; a missing table is created if the options define it.
+
+    Of a table without partitions all rows are replaced, even if none come, as Spark does with its own tables.
+    """
     check_options(options)
     given = {key.lower(): value for key, value in options.items()}
     if request.mode == distributed_write.ROWS:
         return _rows(options, request, schema)
     table, made = _table(given, request, with_vectors(arrow_schema(schema), schema))
     mode, where = _mode(given, request)
+    if mode == distributed_write.OVERWRITE and not table.spec.fields:
+        mode = distributed_write.REPLACE
     root = Root.parse(*location(options))
     try:
         if mode == distributed_write.WHERE and where is None:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from lancepart.format.names import LEAF_ID
 from lancepart.layout.metadata import map_children, without_ids
-from lancepart.model.schema import COMMENT, FIELD_ID, field_id
+from lancepart.model.schema import COMMENT, FIELD_ID, TEXT_LENGTH, field_id
 from lancepart.storage.leaf_handle import BLOBS_AS_BYTES
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ def leaf_schema(schema: Iterable[pa.Field]) -> pa.Schema:
 
 
 def _for_leaf(field: pa.Field) -> pa.Field:
-    """A field under its id; a comment stays with the table, where it can change."""
-    own = (FIELD_ID.encode(), COMMENT.encode())
+    """A field under its id; its comment and length stay with the table, where they can change."""
+    own = (FIELD_ID.encode(), COMMENT.encode(), TEXT_LENGTH.encode())
     kept = {key: value for key, value in (field.metadata or {}).items() if key not in own}
     number = field_id(field)
     if number is not None:

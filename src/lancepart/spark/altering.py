@@ -15,9 +15,11 @@ from lancepart.layout.layouts import capabilities
 from lancepart.layout.metadata import TableMetadata
 from lancepart.layout.opening import find, moved
 from lancepart.layout.table_manifest import catalog_of, load
+from lancepart.model.schema import TEXT_LENGTH
 from lancepart.queries.warehouse import Entry, Path, Warehouse
+from lancepart.spark.new_columns import new_columns
 from lancepart.spark.options import check_properties
-from lancepart.spark.types import arrow_schema, read_type
+from lancepart.spark.types import read_type
 
 AlterStep = Mapping[str, Any]
 
@@ -73,8 +75,14 @@ def _changed(metadata: TableMetadata, change: AlterStep) -> TableMetadata:
         case "drop":
             return evolution.drop_column(metadata, name)
         case _:
-            return evolution.widen_column(metadata, name, _field(name, change["type"], nullable=True).type)
+            return _retyped(metadata, name, _field(name, change["type"], nullable=True))
 
 
 def _field(name: str, spelled: Any, *, nullable: bool) -> pa.Field:
-    return arrow_schema(StructType([StructField(name, read_type(spelled), nullable)])).field(0)
+    return new_columns(StructType([StructField(name, read_type(spelled), nullable)])).field(0)
+
+
+def _retyped(metadata: TableMetadata, name: str, wanted: pa.Field) -> TableMetadata:
+    """The definition with a wider type for a column, and another length of its texts or none."""
+    length = (wanted.metadata or {}).get(TEXT_LENGTH.encode(), b"").decode()
+    return evolution.annotate_column(evolution.widen_column(metadata, name, wanted.type), name, TEXT_LENGTH, length)

@@ -10,8 +10,9 @@ from pyspark.sql.types import StructField, StructType
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.model.aliases import JsonMapping
 from lancepart.queries.warehouse import Warehouse
+from lancepart.spark.new_columns import new_columns
 from lancepart.spark.options import check_properties
-from lancepart.spark.types import VECTOR, arrow_schema, commented, read_schema, with_vectors
+from lancepart.spark.types import VECTOR, read_schema
 from lancepart.storage.root import Root, check_location
 
 _PROVIDERS = {None, "lance", "lancepart"}
@@ -27,8 +28,7 @@ def columns_of_new(schema: JsonMapping, properties: Mapping[str, str]) -> pa.Sch
     given = read_schema(schema)
     if unknown := sorted(sizes.keys() - set(given.names)):
         raise InvalidInputError(f"property '{unknown[0]}.{VECTOR}': there is no column {unknown[0]!r}")
-    requested = StructType([_sized(field, sizes.get(field.name)) for field in given])
-    columns = with_vectors(commented(arrow_schema(requested), requested), requested)
+    columns = new_columns(StructType([_sized(field, sizes.get(field.name)) for field in given]))
     for name in sizes:
         if not pa.types.is_fixed_size_list(columns.field(name).type):
             raise InvalidInputError(f"property '{name}.{VECTOR}': column {name!r} is no ARRAY")

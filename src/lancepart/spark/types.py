@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.model.aliases import JsonMapping, Value
-from lancepart.model.schema import COMMENT
+from lancepart.model.schema import COMMENT, TEXT_LENGTH
 from lancepart.write.casts import cast
 from lancepart.write.fits import may_fit
 
@@ -46,6 +46,8 @@ _PLAIN: dict[pa.DataType, spark.DataType] = {
 VECTOR = "arrow.fixed-size-list.size"
 """Under this key Lance's own Spark connector keeps the length of vectors too."""
 
+_TEXTS = (COMMENT, TEXT_LENGTH)
+
 
 class _Zone(TypedDict, total=False):
     timezone: str
@@ -67,9 +69,9 @@ def spark_schema(schema: Iterable[pa.Field]) -> spark.StructType:
 
 
 def _metadata(field: pa.Field) -> dict[str, Value]:
-    """A field's comment, where Spark has it too, and how long its vectors are, for which Spark has no type."""
-    text = (field.metadata or {}).get(COMMENT.encode())
-    found: dict[str, Value] = {} if text is None else {COMMENT: text.decode()}
+    """A field's comment and the length of its texts, where Spark has them too, and how long its vectors are."""
+    held = field.metadata or {}
+    found: dict[str, Value] = {key: held[key.encode()].decode() for key in _TEXTS if key.encode() in held}
     if pa.types.is_fixed_size_list(field.type):
         found[VECTOR] = field.type.list_size
     return found
@@ -152,11 +154,9 @@ def arrow_schema(schema: spark.StructType) -> pa.Schema:
 
 
 def commented(columns: pa.Schema, schema: spark.StructType) -> pa.Schema:
-    """An Arrow schema with the comments that Spark's columns have."""
-    comments = [field.metadata.get(COMMENT) for field in schema]
-    fields = [
-        field.with_metadata({COMMENT: text}) if text else field for field, text in zip(columns, comments, strict=True)
-    ]
+    """An Arrow schema with the comments and lengths that Spark's columns have."""
+    texts = [{key: field.metadata[key] for key in _TEXTS if field.metadata.get(key)} for field in schema]
+    fields = [field.with_metadata(held) if held else field for field, held in zip(columns, texts, strict=True)]
     return pa.schema(fields, metadata=columns.metadata)
 
 

@@ -81,3 +81,19 @@ def test_properties_that_can_not_be_are_refused(tmp_path: Path, properties: dict
     with pytest.raises(InvalidInputError, match=said):
         create(tmp_path, LONG, FLOATS, **properties)
     assert not [each for each in tmp_path.iterdir() if each.name != "__manifest"]
+
+
+VARIANT = {"name": "v", "type": "variant", "nullable": True, "metadata": {}}
+COLLATED = {**VARIANT, "type": "string", "metadata": {"__COLLATIONS": {"v": "spark.UTF8_LCASE"}}}
+TEXTS = {**VARIANT, "type": {"type": "array", "elementType": "varchar(3)", "containsNull": True}}
+
+
+@pytest.mark.parametrize(
+    ("field", "said"), [(VARIANT, "parse_json"), (COLLATED, "by their bytes"), (TEXTS, "no length")]
+)
+def test_types_that_would_become_others_are_refused(tmp_path: Path, field: dict[str, Any], said: str) -> None:
+    schema = {"type": "struct", "fields": [field]}
+    request = catalog_messages.CreateRequest(id=("t",), mode="create", schema=schema, by=(), properties={})
+    with pytest.raises(UnsupportedOperationError, match=f"column 'v' can't be .*{said}"):
+        respond({"warehouse": str(tmp_path)}, "create", request)
+    assert not [each for each in tmp_path.iterdir() if each.name != "__manifest"]

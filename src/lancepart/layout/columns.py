@@ -26,7 +26,7 @@ class BlobHandling(TypedDict):
 
 
 AS_BYTES: BlobHandling = {"blob_handling": BLOBS_AS_BYTES}
-_BLOB_MARK = b"lance-encoding:blob"
+BLOB_MARK = "lance-encoding:blob"
 _RESERVED = {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
 
 
@@ -75,7 +75,7 @@ def is_blob(arrow_type: pa.DataType) -> bool:
 
 def stores(leaf_type: pa.DataType, field: pa.Field) -> bool:
     """Whether a leaf's type is how Lance stores a column; bytes that are marked as blobs get a type of their own."""
-    marked = is_blob(field.type) or (field.metadata or {}).get(_BLOB_MARK) == b"true"
+    marked = is_blob(field.type) or (field.metadata or {}).get(BLOB_MARK.encode()) == b"true"
     alike = leaf_type == field.type or bare(leaf_type) == bare(field.type)
     return alike or (is_blob(leaf_type) and marked)
 

@@ -169,7 +169,8 @@ class _Converter:
 
     def _starts_with(self, children: Sequence[Tree], *, negated: bool) -> Predicate | None:
         column, prefix = self._column(children[0]), children[1].get("value")
-        if column is None or prefix is None or self._types[column] not in {pa.string(), pa.large_string()}:
+        kind = None if column is None else self._types[column]
+        if column is None or prefix is None or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             return None
         if not prefix:
             return self._begins_with_nothing(column, negated=negated)

@@ -14,7 +14,11 @@ def is_exact(kind: pa.DataType) -> bool:
 
     Floats do not (NaN, and a zero with a sign), nor does anything that Spark holds in another type.
     """
-    return kind in _EXACT or (pa.types.is_timestamp(kind) and kind.unit == "us")
+    return not isinstance(kind, pa.BaseExtensionType) and (kind in _EXACT or _is_micros(kind))
+
+
+def _is_micros(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) and str(kind.unit) == "us"
 
 
 def literal(text: str, kind: pa.DataType) -> pa.Scalar | None:

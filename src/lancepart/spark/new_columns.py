@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 
 from lancepart.errors import UnsupportedOperationError
+from lancepart.layout.columns import BLOB_MARK
 from lancepart.model.schema import TEXT_LENGTH
 from lancepart.spark.types import arrow_schema, commented, with_vectors
 
@@ -15,10 +16,15 @@ _BINARY = "UTF8_BINARY"
 
 
 def new_columns(schema: spark.StructType) -> pa.Schema:
-    """The columns of a new table, with their comments and the lengths of texts and vectors."""
+    """The columns of a new table, with their comments, the lengths of texts and vectors, and what is a blob."""
     fields = [_plain(field) for field in schema]
     requested = spark.StructType(fields)
-    return with_vectors(commented(arrow_schema(requested), requested), requested)
+    columns = with_vectors(commented(arrow_schema(requested), requested), requested)
+    return pa.schema([_with_blobs(field) for field in columns], metadata=columns.metadata)
+
+
+def _with_blobs(field: pa.Field) -> pa.Field:
+    return field.with_type(pa.large_binary()) if BLOB_MARK.encode() in (field.metadata or {}) else field
 
 
 def _plain(field: spark.StructField) -> spark.StructField:
@@ -27,6 +33,8 @@ def _plain(field: spark.StructField) -> spark.StructField:
     if isinstance(kind, spark.CharType | spark.VarcharType):
         metadata[TEXT_LENGTH] = kind.simpleString()
         kind = spark.StringType()
+    if not isinstance(kind, spark.BinaryType):
+        metadata.pop(BLOB_MARK, None)
     for each in _all(kind):
         if fault := _fault(each):
             raise UnsupportedOperationError(f"column {field.name!r} can't be {field.dataType.simpleString()}: {fault}")

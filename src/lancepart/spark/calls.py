@@ -19,6 +19,7 @@ from lancepart.layout.metadata import TableMetadata
 from lancepart.maintain.leaf_maintenance import MaintenanceResult
 from lancepart.model.duration import age
 from lancepart.model.ids import object_id
+from lancepart.model.snapshot_text import number_or_tag
 from lancepart.queries.warehouse import Entry, Warehouse
 from lancepart.spark import altering, garbage, repartitioning
 
@@ -85,10 +86,6 @@ def _limit(given: Arguments) -> datetime | timedelta | None:
     if moment is not None:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=moment)
     return None if old is None else age(old)
-
-
-def _version(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdigit() else text
 
 
 def value_of(text: str) -> Any:
@@ -170,7 +167,7 @@ def repair(warehouse: Warehouse, given: Arguments) -> Rows:
 
 def rollback(warehouse: Warehouse, given: Arguments) -> Rows:
     """Bring back the rows of an older snapshot."""
-    return [{"version": _table(warehouse, given).maintenance.rollback(_version(given["version"]))}]
+    return [{"version": _table(warehouse, given).maintenance.rollback(number_or_tag(given["version"]))}]
 
 
 def create_tag(warehouse: Warehouse, given: Arguments) -> Rows:

@@ -19,6 +19,7 @@ from lancepart.errors import (
     UnsupportedOperationError,
 )
 from lancepart.layout.metadata import STRONG
+from lancepart.model.snapshot_text import number_or_tag
 from lancepart.queries.warehouse import Entry, Warehouse
 from lancepart.spark import altering, catalog_messages, metadata_tables, new_tables, procedures, table_messages, warm
 from lancepart.spark.answers import read_plan
@@ -156,9 +157,7 @@ def _read_only(warehouse: Warehouse, request: table_messages.ReadOnlyRequest) ->
 def _opened(warehouse: Warehouse, location: str, request: catalog_messages.LoadRequest) -> PartitionedTable:
     """The table in a directory, at one snapshot: the requested one, or the newest."""
     root = warehouse.catalog.root
-    wanted: int | str | datetime | None = request.version
-    if isinstance(wanted, str) and wanted.isdigit():
-        wanted = int(wanted)
+    wanted: int | str | datetime | None = None if request.version is None else number_or_tag(request.version)
     if request.timestamp is not None:
         wanted = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=request.timestamp)
     return warm.fresh(root.uri_of(location), wanted, dict(root.storage_options))

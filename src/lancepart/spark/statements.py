@@ -25,6 +25,7 @@ from lancepart.spark import altering, catalog_messages, metadata_tables, new_tab
 from lancepart.spark.answers import read_plan
 from lancepart.spark.describe import schema_json, table_info
 from lancepart.spark.protocol import Message
+from lancepart.spark.options import check_order
 from lancepart.spark.repartitioning import refuse_new_cycles
 from lancepart.spark.types import spark_schema
 from lancepart.table import PartitionedTable, create_table
@@ -194,6 +195,7 @@ def _make(warehouse: Warehouse, request: catalog_messages.CreateRequest) -> _Mad
         create_table(
             root.uri_of(location),
             columns,
+    check_order(properties, columns.names)
             request.by,
             transactions=properties.get("transactions", STRONG),
             storage_options=dict(root.storage_options),

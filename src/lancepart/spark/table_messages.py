@@ -124,11 +124,13 @@ class ReadOnlyRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsReply(Message):
-    """A planned scan that reports nothing to Spark but its columns and tasks."""
+    """A planned scan that reports its columns and tasks to Spark and, if that is known, how large it is."""
 
     schema: JsonMapping
     read: ReadPlan
 
+    rows: int | None = None
+    bytes: int | None = None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest(Message):

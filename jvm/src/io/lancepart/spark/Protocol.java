@@ -123,7 +123,7 @@ final class Protocol {
 
   record ReadOnlyRequest(ReadOnlySource table, List<String> columns, int parallelism) {}
 
-  record RowsReply(JsonNode schema, ReadPlan read) {}
+  record RowsReply(JsonNode schema, ReadPlan read, Long rows, Long bytes) {}
 
   record SearchRequest(
       long version, @JsonInclude(content = JsonInclude.Include.ALWAYS) Map<String, JsonNode> arguments,

@@ -189,6 +189,8 @@ def test_rows_brought_together_make_fewer_files(spark: Any, root: str) -> None:
     together = {each["fragments"] for each in lp.open_table(root).inspect.partitions().to_pylist()}
     assert (max(spread), together) == (4, {1})
     assert content(root) == Counter(ROWS)
+    save(frame(spark, parts=4), f"{root}2", "append", partition_by="k", distribution="hash")
+    assert {each["fragments"] for each in lp.open_table(f"{root}2").inspect.partitions().to_pylist()} == {1}
 
 
 @pytest.mark.parametrize("distribution", ["auto", slow("none"), slow("hash")])

@@ -161,7 +161,7 @@ def remove_orphans(warehouse: Warehouse, given: Arguments) -> Rows:
 
 def repair(warehouse: Warehouse, given: Arguments) -> Rows:
     """Empty partitions whose files are gone."""
-    found = _table(warehouse, given).maintenance.repair(dry_run=bool(given["dry_run"]))
+    found = _table(warehouse, given).maintenance.repair(given["leaves"], dry_run=bool(given["dry_run"]))
     return _result_rows(found)
 
 

@@ -49,6 +49,12 @@ def predicate_of(handled: Sequence[Tree], pushed: Sequence[Tree], schema: pa.Sch
     return None if not kept else all_of(kept)
 
 
+def unused_filters(pushed: Sequence[Tree], schema: pa.Schema) -> tuple[int, ...]:
+    """Which filters ``predicate_of`` leaves to Spark alone, by their positions."""
+    converter = _Converter(schema)
+    return tuple(at for at, tree in enumerate(pushed) if converter.convert(tree, negated=False) is None)
+
+
 def exact_predicate_of(trees: Sequence[Tree], schema: pa.Schema) -> Predicate:
     """All filters together, matching exactly the rows that they match in Spark: for rows that are to be deleted."""
     converter = _Converter(schema, exact=True)

@@ -4,7 +4,9 @@ import com.fasterxml.jackson.databind.JsonNode;
 import io.lancepart.spark.Protocol.Operation;
 import io.lancepart.spark.Protocol.ScanReply;
 import io.lancepart.spark.Protocol.ScanRequest;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
@@ -248,10 +250,20 @@ final class LanceScan
 
   @Override
   public String description() {
-    return "lancepart " + table.name() + " snapshot " + table.snapshot() + " pushed " + Arrays.toString(pushed)
+    return "lancepart " + table.name() + " snapshot " + table.snapshot() + " pushed " + applied()
         + (request.aggregates().isEmpty() ? "" : " aggregates " + request.aggregates())
         + (request.limit() == null ? "" : " limit " + request.limit())
         + (streaming ? "" : leaves(planned()));
+  }
+
+  /** The filters that Lance applies: those that Spark does not look at again, and what Python can use of the others. */
+  private List<Predicate> applied() {
+    List<Predicate> all = new ArrayList<>(Arrays.asList(pushed));
+    if (!streaming) {
+      int handled = request.handled().size();
+      all.removeAll(planned().unused().stream().map(at -> pushed[handled + at]).toList());
+    }
+    return all;
   }
 
   /** How many leaves are read, and why not fewer. */

@@ -115,7 +115,8 @@ final class Protocol {
 
   record ScanReply(
       JsonNode schema, ReadPlan read, int tasks, JsonNode keys, JsonNode partitioning, long rows, long bytes,
-      long estimatedBytes, long leavesRead, long leavesPruned, long fragments, List<String> reasons) {}
+      long estimatedBytes, long leavesRead, long leavesPruned, long fragments, List<String> reasons,
+      List<Integer> unused) {}
 
   record HandedOverRequest(List<String> columns) {}
 

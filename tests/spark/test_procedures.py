@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections import Counter
 from pathlib import Path
@@ -81,6 +82,19 @@ def test_a_call_that_is_only_explained_does_nothing(table: Sql) -> None:
     before = table.table("ns", "t").version
     assert "rollback" in str(table(f"EXPLAIN CALL @.system.rollback({T}, version => '1')"))
     assert table.table("ns", "t").version == before
+
+
+@pytest.mark.slow
+def test_repair_empties_only_the_leaves_that_are_named(table: Sql) -> None:
+    made = table.table("ns", "t")
+    lost = made.scan().plan().leaves[:2]
+    for leaf in lost:
+        shutil.rmtree(f"{made.root}/{leaf.location}")
+    first, second = sorted(leaf.object_id for leaf in lost)
+    assert table(f"CALL @.system.repair({T}, dry_run => true)") == [(0, [first, second], None)]
+    ((changed, _, _),) = table(f"CALL @.system.repair({T}, leaves => array('{second}'))")
+    assert changed == 1
+    assert made.inspect.broken().column("object_id").to_pylist() == [first]
 
 
 def test_tags_rollback_and_expiry(table: Sql) -> None:

@@ -77,14 +77,22 @@ def test_insert_and_overwrite_as_on_parquet(pair: Sql) -> None:
 
 
 def test_dynamic_overwrite_replaces_the_partitions_that_rows_touch(sql: Sql) -> None:
+    from pyspark.sql.functions import lit
+
     sql("CREATE TABLE @.ns.t (id BIGINT, country STRING) PARTITIONED BY (country)")
     sql("INSERT INTO @.ns.t VALUES (1, 'US'), (2, 'FR'), (3, NULL)")
     sql.spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
     try:
         sql("INSERT OVERWRITE @.ns.t VALUES (4, 'US'), (5, 'JP')")
+        assert sql.rows("@.ns.t") == Counter([(4, "US"), (2, "FR"), (3, None), (5, "JP")])
+        sql.spark.sql("SELECT 6L AS id, 'US' AS country").writeTo(f"{sql.name}.ns.t").overwrite(lit(True))
+        assert sql.rows("@.ns.t") == Counter([(6, "US")])
+        sql("CREATE TABLE @.ns.whole (id BIGINT)")
+        sql("INSERT INTO @.ns.whole VALUES (1), (2)")
+        sql("INSERT OVERWRITE @.ns.whole SELECT id FROM range(0)")
+        assert sql.rows("@.ns.whole") == Counter()
     finally:
         sql.spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
-    assert sql.rows("@.ns.t") == Counter([(4, "US"), (2, "FR"), (3, None), (5, "JP")])
 
 
 @pytest.mark.slow

@@ -97,6 +97,23 @@ def test_vectors_keep_their_length(sql: Sql) -> None:
 
 
 @pytest.mark.slow
+def test_texts_keep_their_length(sql: Sql) -> None:
+    sql("CREATE TABLE @.ns.t (id INT, c CHAR(4), v VARCHAR(3)) PARTITIONED BY (v)")
+    sql("INSERT INTO @.ns.t VALUES (1, 'x', 'abc'), (2, 'y', 'd')")
+    for table in ("@.ns.t", "@.ns.copy"):
+        assert sql(f"SELECT id, c, v FROM {table} WHERE c = 'x'") == [(1, "x   ", "abc")]
+        with pytest.raises(Exception, match="EXCEED_LIMIT_LENGTH"):
+            sql(f"INSERT INTO {table} VALUES (3, 'x', 'abcd')")
+        sql("CREATE TABLE IF NOT EXISTS @.ns.copy AS SELECT * FROM @.ns.t")
+    sql("ALTER TABLE @.ns.t ADD COLUMN w VARCHAR(2)")
+    sql("ALTER TABLE @.ns.t ALTER COLUMN v TYPE VARCHAR(4)")
+    sql("INSERT INTO @.ns.t VALUES (3, 'x', 'abcd', 'ok')")
+    with pytest.raises(Exception, match="EXCEED_LIMIT_LENGTH"):
+        sql("INSERT INTO @.ns.t VALUES (4, 'x', 'abcd', 'not')")
+    assert sql.table("ns", "t").schema.field("v").type == pa.string()
+
+
+@pytest.mark.slow
 def test_a_frame_is_written_to_a_table_by_all_verbs(sql: Sql) -> None:
     from pyspark.sql import functions as f
 

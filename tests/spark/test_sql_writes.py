@@ -127,6 +127,17 @@ def test_plain_tables_are_written(sql: Sql) -> None:
     assert sql("SELECT count(*) FROM @.plain") == [(1,)]
 
 
+def test_spark_knows_how_large_plain_tables_are(sql: Sql) -> None:
+    rows = pa.table({"id": range(1000), "t": ["x" * 1000] * 1000})
+    lance.write_dataset(rows, f"{sql.root}/plain.lance").delete("id >= 900")
+
+    def size(columns: str) -> int:
+        plan = sql.spark.sql(f"SELECT {columns} FROM {sql.name}.plain")._jdf.queryExecution().optimizedPlan()
+        return int(plan.stats().sizeInBytes())
+
+    assert size("id") < size("*") < 2_000_000
+
+
 def test_rows_of_plain_tables_are_changed(sql: Sql) -> None:
     vectors = pa.array([[1.0, 2.0]] * 6, pa.list_(pa.float32(), 2))
     place = f"{sql.root}/plain.lance"

@@ -154,6 +154,27 @@ def test_the_second_writer_api(spark: Any, table: lp.PartitionedTable) -> None:
 
 
 @pytest.mark.slow
+def test_a_condition_that_is_not_exact_replaces_nothing(spark: Any, table: lp.PartitionedTable) -> None:
+    from pyspark.sql.functions import col, upper
+
+    table.add_column(pa.field("x", pa.float64()))
+    table.append([{"id": 90, "k": 1, "t": "nan", "x": float("nan")}, {"id": 91, "k": 1, "t": "zero", "x": 0.0}])
+    before = table.scan().count()
+    new = spark.createDataFrame([(6, 0, "six", 1.5)], f"{DDL}, x double").writeTo(f"lancepart.`{table.root}`")
+    for wide in (
+        col("x") != 0.0,
+        col("x").eqNullSafe(float("nan")),
+        ((col("id") == 1) & (upper("t") == "A")) | (col("id") == 6),
+    ):
+        with pytest.raises(Exception, match="nothing was changed"):
+            new.overwrite(wide)
+    assert lp.open_table(table.root).scan().count() == before
+    new.overwrite(((col("id") == 6) & (col("k") == 0)) | col("t").isNull())
+    assert content(table.root)[(6, 0, "six")] == 1
+    assert lp.open_table(table.root).scan().count() == before
+
+
+@pytest.mark.slow
 def test_a_job_run_again_commits_once(spark: Any, table: lp.PartitionedTable) -> None:
     for _ in range(2):
         save(frame(spark, [(100, 1, "a")]), table.root, "append", idempotency_key="job 7")
@@ -168,6 +189,8 @@ def test_rows_brought_together_make_fewer_files(spark: Any, root: str) -> None:
     together = {each["fragments"] for each in lp.open_table(root).inspect.partitions().to_pylist()}
     assert (max(spread), together) == (4, {1})
     assert content(root) == Counter(ROWS)
+    save(frame(spark, parts=4), f"{root}2", "append", partition_by="k", distribution="hash")
+    assert {each["fragments"] for each in lp.open_table(f"{root}2").inspect.partitions().to_pylist()} == {1}
 
 
 @pytest.mark.parametrize("distribution", ["auto", slow("none"), slow("hash")])

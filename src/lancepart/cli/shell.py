@@ -15,6 +15,7 @@ from lancepart.cli.output import show_record
 from lancepart.cli.target import Target
 from lancepart.commit.result import CommitResult
 from lancepart.errors import InvalidInputError
+from lancepart.model.snapshot_text import is_number
 from lancepart.report.values import plain
 from lancepart.table import PartitionedTable
 
@@ -87,7 +88,7 @@ def snapshot_of(text: str) -> int | str | datetime:
     >>> snapshot_of("12"), snapshot_of("release"), snapshot_of("2026-01-31").isoformat()
     (12, 'release', '2026-01-31T00:00:00')
     """
-    if text.isascii() and text.isdigit():
+    if is_number(text):
         return int(text)
     try:
         return datetime.fromisoformat(text)

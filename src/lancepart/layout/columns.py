@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from lancepart.format.names import LEAF_ID
 from lancepart.layout.metadata import map_children, without_ids
-from lancepart.model.schema import COMMENT, FIELD_ID, field_id
+from lancepart.model.schema import COMMENT, FIELD_ID, TEXT_LENGTH, field_id
 from lancepart.storage.leaf_handle import BLOBS_AS_BYTES
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class BlobHandling(TypedDict):
 
 
 AS_BYTES: BlobHandling = {"blob_handling": BLOBS_AS_BYTES}
-_BLOB_MARK = b"lance-encoding:blob"
+BLOB_MARK = "lance-encoding:blob"
 _RESERVED = {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"}
 
 
@@ -42,8 +42,8 @@ def leaf_schema(schema: Iterable[pa.Field]) -> pa.Schema:
 
 
 def _for_leaf(field: pa.Field) -> pa.Field:
-    """A field under its id; a comment stays with the table, where it can change."""
-    own = (FIELD_ID.encode(), COMMENT.encode())
+    """A field under its id; its comment and length stay with the table, where they can change."""
+    own = (FIELD_ID.encode(), COMMENT.encode(), TEXT_LENGTH.encode())
     kept = {key: value for key, value in (field.metadata or {}).items() if key not in own}
     number = field_id(field)
     if number is not None:
@@ -75,7 +75,7 @@ def is_blob(arrow_type: pa.DataType) -> bool:
 
 def stores(leaf_type: pa.DataType, field: pa.Field) -> bool:
     """Whether a leaf's type is how Lance stores a column; bytes that are marked as blobs get a type of their own."""
-    marked = is_blob(field.type) or (field.metadata or {}).get(_BLOB_MARK) == b"true"
+    marked = is_blob(field.type) or (field.metadata or {}).get(BLOB_MARK.encode()) == b"true"
     alike = leaf_type == field.type or bare(leaf_type) == bare(field.type)
     return alike or (is_blob(leaf_type) and marked)
 

@@ -78,11 +78,16 @@ def widen_column(metadata: TableMetadata, name: str, wanted: pa.DataType) -> Tab
 
 def comment_column(metadata: TableMetadata, name: str, comment: str | None) -> TableMetadata:
     """The definition with a comment on a column, or without one."""
+    return annotate_column(metadata, name, COMMENT, comment)
+
+
+def annotate_column(metadata: TableMetadata, name: str, key: str, text: str | None) -> TableMetadata:
+    """The definition with a text in a column's metadata, or without one."""
     index = _index(metadata, name)
     field = metadata.schema.field(index)
-    annotations = {key: value for key, value in field.metadata.items() if key != COMMENT.encode()}
-    if comment:
-        annotations[COMMENT.encode()] = comment.encode()
+    annotations = {own: value for own, value in field.metadata.items() if own != key.encode()}
+    if text:
+        annotations[key.encode()] = text.encode()
     if annotations == field.metadata:
         return metadata
     return metadata.changed(schema=metadata.schema.set(index, field.with_metadata(annotations)))

@@ -6,6 +6,7 @@ from lancepart.errors import InvalidInputError, TableVersionNotFoundError
 from lancepart.format.names import OWN
 from lancepart.layout.layouts import refuse_past
 from lancepart.model.html_text import html_table
+from lancepart.model.snapshot_text import is_number
 from lancepart.storage import history
 from lancepart.storage.manifest import Manifest
 
@@ -40,6 +41,10 @@ class Tags:
         target = history.required(self._manifest, version)
         refuse_past(target)
         _refuse_own(name)
+        if is_number(name):
+            raise InvalidInputError(
+                f"tag {name!r} would be taken for a snapshot's number: use another, such as 'v{name}'"
+            )
         hold(self._manifest, name, target.version)
 
     def delete(self, name: str) -> None:

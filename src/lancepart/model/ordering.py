@@ -93,13 +93,17 @@ class Ordering:
         return self.comparable(self.values([key]))[0]
 
 
-@lru_cache(maxsize=256)
 def ordering(data_type: pa.DataType) -> Ordering | None:
     """The order of a type's values, or None for types that have none that filters could use.
 
     >>> ordering(pa.int8()).low, ordering(pa.int8()).high
     (-128, 128)
     """
+    return None if isinstance(data_type, pa.BaseExtensionType) else _ordering(data_type)
+
+
+@lru_cache(maxsize=256)
+def _ordering(data_type: pa.DataType) -> Ordering | None:
     types = pa.types
     if types.is_dictionary(data_type):
         return ordering(data_type.value_type)

@@ -20,6 +20,8 @@ _Model = TypeVar("_Model", JsonArrowSchema, JsonArrowDataType)
 
 FIELD_ID = "lance:field_id"
 COMMENT = "comment"
+TEXT_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
+"""Where Spark keeps that a text is a ``varchar(3)``: it checks that itself."""
 EXACT_TYPE = "lancepart:type"
 _EXTENSION_NAME, _EXTENSION_METADATA = "ARROW:extension:name", "ARROW:extension:metadata"
 _MAX_FIELD_ID = 2**31 - 1

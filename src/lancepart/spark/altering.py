@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
-from lancepart.errors import UnsupportedOperationError
+from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create, evolution
 from lancepart.layout.layouts import capabilities
 from lancepart.layout.metadata import TableMetadata
 from lancepart.layout.opening import find, moved
 from lancepart.layout.table_manifest import catalog_of, load
+from lancepart.model.schema import TEXT_LENGTH
 from lancepart.queries.warehouse import Entry, Path, Warehouse
-from lancepart.spark.options import check_properties
-from lancepart.spark.types import arrow_schema, read_type
+from lancepart.spark.new_columns import new_columns
+from lancepart.spark.new_tables import sized
+from lancepart.spark.options import ORDER_BY, check_order, check_properties
+from lancepart.spark.types import VECTOR, read_type
 
 AlterStep = Mapping[str, Any]
 
@@ -31,11 +34,26 @@ def alter(warehouse: Warehouse, path: Path, changes: Sequence[AlterStep]) -> Non
         _refuse(each)
     properties = {each["key"]: each.get("value") for each in changes if each["change"] == "property"}
     check_properties({key: value for key, value in properties.items() if value is not None})
+    _check_columns(warehouse, entry, properties)
     columns = [each for each in changes if each["change"] != "property"]
     if columns:
-        evolved(warehouse, entry, lambda old: reduce(_changed, columns, old))
+        evolved(warehouse, entry, lambda old: reduce(partial(_changed, entry.properties), columns, old))
     if properties:
         warehouse.alter_properties(path, properties)
+
+
+def _check_columns(warehouse: Warehouse, entry: Entry, properties: Mapping[str, str | None]) -> None:
+    """Refuse properties that the table's columns do not allow."""
+    if not any(key == ORDER_BY or key.endswith(f".{VECTOR}") for key in properties):
+        return
+    schema = load(find(moved(warehouse.catalog.root, entry.location))).schema
+    check_order(properties, schema.names)
+    for name in schema.names:
+        if properties.get(f"{name}.{VECTOR}") is not None:
+            raise UnsupportedOperationError(
+                f"property '{name}.{VECTOR}': the length of vectors is fixed when a column is made, so set it before "
+                "ADD COLUMN"
+            )
 
 
 def evolved(warehouse: Warehouse, entry: Entry, step: Callable[[TableMetadata], TableMetadata]) -> TableMetadata:
@@ -60,11 +78,11 @@ def _refuse(change: AlterStep) -> None:
         raise UnsupportedOperationError("new columns are added last: FIRST and AFTER are not supported")
 
 
-def _changed(metadata: TableMetadata, change: AlterStep) -> TableMetadata:
+def _changed(properties: Mapping[str, str], metadata: TableMetadata, change: AlterStep) -> TableMetadata:
     name = change["column"][0]
     match change["change"]:
         case "add":
-            fresh = evolution.add_column(metadata, _field(name, change["type"], nullable=change["nullable"]))
+            fresh = evolution.add_column(metadata, _new_field(name, change, properties.get(f"{name}.{VECTOR}")))
             return evolution.comment_column(fresh, name, change["comment"])
         case "comment":
             return evolution.comment_column(metadata, name, change["comment"])
@@ -73,8 +91,20 @@ def _changed(metadata: TableMetadata, change: AlterStep) -> TableMetadata:
         case "drop":
             return evolution.drop_column(metadata, name)
         case _:
-            return evolution.widen_column(metadata, name, _field(name, change["type"], nullable=True).type)
+            wanted = new_columns(StructType([StructField(name, read_type(change["type"]))])).field(0)
+            return _retyped(metadata, name, wanted)
 
 
-def _field(name: str, spelled: Any, *, nullable: bool) -> pa.Field:
-    return arrow_schema(StructType([StructField(name, read_type(spelled), nullable)])).field(0)
+def _new_field(name: str, change: AlterStep, size: str | None) -> pa.Field:
+    """A column that is added; of vectors a property of the table may say how long they are."""
+    given = sized(StructField(name, read_type(change["type"]), change["nullable"]), size)
+    made = new_columns(StructType([given])).field(0)
+    if size is not None and not pa.types.is_fixed_size_list(made.type):
+        raise InvalidInputError(f"property '{name}.{VECTOR}': column {name!r} is no ARRAY")
+    return made
+
+
+def _retyped(metadata: TableMetadata, name: str, wanted: pa.Field) -> TableMetadata:
+    """The definition with a wider type for a column, and another length of its texts or none."""
+    length = (wanted.metadata or {}).get(TEXT_LENGTH.encode(), b"").decode()
+    return evolution.annotate_column(evolution.widen_column(metadata, name, wanted.type), name, TEXT_LENGTH, length)

@@ -8,10 +8,9 @@ from typing import Any
 
 from lancepart.commit.actions import Delete
 from lancepart.errors import InvalidInputError, TableNotFoundError
-from lancepart.model.predicate import Constant
 from lancepart.spark import operations, protocol, table_messages, warm
 from lancepart.spark.describe import partitions_of, schema_json, table_info
-from lancepart.spark.filters import predicate_of
+from lancepart.spark.filters import exact_predicate_of, unused_filters
 from lancepart.spark.inline import inlined, task_count
 from lancepart.spark.options import check, check_batch
 from lancepart.spark.planning import plan
@@ -66,7 +65,8 @@ def _scan(options: Options, request: table_messages.ScanRequest) -> Message:
     check_batch(options)
     if wanted_version(options) is not None:
         refuse_other_version(_fresh(options).version, request.version)
-    found = plan(_pinned(options, request.version), request)
+    table = _pinned(options, request.version)
+    found = plan(table, request)
     schema = spark_schema(found.schema)
     streams = inlined(found, schema, request.inline_bytes)
     return table_messages.ScanReply(
@@ -82,6 +82,7 @@ def _scan(options: Options, request: table_messages.ScanRequest) -> Message:
         leaves_pruned=found.pruning.pruned,
         fragments=found.pruning.fragments,
         reasons=found.pruning.reasons,
+        unused=unused_filters(request.pushed, table.schema),
     )
 
 
@@ -109,7 +110,7 @@ def _partitions(options: Options, request: table_messages.PartitionsRequest) -> 
 def _delete(options: Options, request: table_messages.DeleteRequest) -> Message:
     """Remove rows by filters that mean the same here as in Spark."""
     table = _opened(options)
-    where = predicate_of(request.where, (), table.schema) or Constant(value=True)
+    where = exact_predicate_of(request.where, table.schema)
     return table_messages.Committed(version=table._perform(Delete(where=where), None))
 
 

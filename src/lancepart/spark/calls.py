@@ -18,6 +18,7 @@ from lancepart.layout.opening import is_unmoved_tree
 from lancepart.maintain.leaf_maintenance import MaintenanceResult
 from lancepart.model.duration import age
 from lancepart.model.ids import object_id
+from lancepart.model.snapshot_text import number_or_tag
 from lancepart.queries.warehouse import Entry, Warehouse
 from lancepart.spark import altering, garbage, repartitioning
 
@@ -84,10 +85,6 @@ def _limit(given: Arguments) -> datetime | timedelta | None:
     if moment is not None:
         return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=moment)
     return None if old is None else age(old)
-
-
-def _version(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdigit() else text
 
 
 def value_of(text: str) -> Any:
@@ -163,13 +160,13 @@ def remove_orphans(warehouse: Warehouse, given: Arguments) -> Rows:
 
 def repair(warehouse: Warehouse, given: Arguments) -> Rows:
     """Empty partitions whose files are gone."""
-    found = _table(warehouse, given).maintenance.repair(dry_run=bool(given["dry_run"]))
+    found = _table(warehouse, given).maintenance.repair(given["leaves"], dry_run=bool(given["dry_run"]))
     return _result_rows(found)
 
 
 def rollback(warehouse: Warehouse, given: Arguments) -> Rows:
     """Bring back the rows of an older snapshot."""
-    return [{"version": _table(warehouse, given).maintenance.rollback(_version(given["version"]))}]
+    return [{"version": _table(warehouse, given).maintenance.rollback(number_or_tag(given["version"]))}]
 
 
 def create_tag(warehouse: Warehouse, given: Arguments) -> Rows:

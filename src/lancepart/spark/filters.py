@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from lancepart.errors import InternalError
+from lancepart.errors import InternalError, UnsupportedOperationError
 from lancepart.model.aliases import JsonMapping
 from lancepart.model.predicate import (
     And,
@@ -40,8 +40,8 @@ _NANOSECONDS = 1_000
 
 def predicate_of(handled: Sequence[Tree], pushed: Sequence[Tree], schema: pa.Schema) -> Predicate | None:
     """All filters together: those that Spark does not apply again, and as much of the others as can be expressed."""
-    converter = _Converter(schema)
-    parts = [converter.convert(tree, negated=False) for tree in handled]
+    converter, exact = _Converter(schema), _Converter(schema, exact=True)
+    parts = [exact.convert(tree, negated=False) for tree in handled]
     if None in parts:
         raise InternalError("a filter that was accepted as pushed down can't be evaluated")
     parts += [converter.convert(tree, negated=False) for tree in pushed]
@@ -49,11 +49,31 @@ def predicate_of(handled: Sequence[Tree], pushed: Sequence[Tree], schema: pa.Sch
     return None if not kept else all_of(kept)
 
 
-class _Converter:
-    """Filters over one schema; ``None`` is a filter that can't be expressed."""
+def unused_filters(pushed: Sequence[Tree], schema: pa.Schema) -> tuple[int, ...]:
+    """Which filters ``predicate_of`` leaves to Spark alone, by their positions."""
+    converter = _Converter(schema)
+    return tuple(at for at, tree in enumerate(pushed) if converter.convert(tree, negated=False) is None)
 
-    def __init__(self, schema: pa.Schema) -> None:
+
+def exact_predicate_of(trees: Sequence[Tree], schema: pa.Schema) -> Predicate:
+    """All filters together, matching exactly the rows that they match in Spark: for rows that are to be deleted."""
+    converter = _Converter(schema, exact=True)
+    parts = [converter.convert(tree, negated=False) for tree in trees]
+    kept = tuple(part for part in parts if part is not None)
+    if len(kept) < len(parts):
+        raise UnsupportedOperationError(
+            "the rows to delete can't be found exactly by this condition, so nothing was changed: compare columns with "
+            "literals (floats not), or use DELETE and append, or the option replaceWhere of df.write"
+        )
+    return all_of(kept) if kept else Constant(value=True)
+
+
+class _Converter:
+    """Filters over one schema; ``None`` is one that can't be expressed or, where ``exact``, only with more rows."""
+
+    def __init__(self, schema: pa.Schema, *, exact: bool = False) -> None:
         self._types = {field.name: field.type for field in schema}
+        self._exact = exact
 
     def convert(self, tree: Tree, *, negated: bool) -> Predicate | None:
         """A filter or, where ``negated``, its negation."""
@@ -61,7 +81,7 @@ class _Converter:
         match name:
             case "AND" | "OR":
                 parts = [self.convert(child, negated=negated) for child in children]
-                return _both(parts) if (name == "AND") != negated else _either(parts)
+                return self._both(parts) if (name == "AND") != negated else _either(parts)
             case "NOT":
                 return self.convert(children[0], negated=not negated)
             case "ALWAYS_TRUE" | "ALWAYS_FALSE":
@@ -80,6 +100,10 @@ class _Converter:
                 return self._comparison(name, children, negated=negated)
             case _:
                 return self._boolean(tree, expected=not negated)
+
+    def _both(self, parts: Sequence[Predicate | None]) -> Predicate | None:
+        kept = tuple(part for part in parts if part is not None)
+        return None if not kept or (self._exact and len(kept) < len(parts)) else all_of(kept)
 
     def _column(self, tree: Tree) -> str | None:
         path = tree.get("column", ())
@@ -121,7 +145,7 @@ class _Converter:
             return None
         plain = Comparison(column=column, operator=operator, literal=value)
         if pa.types.is_floating(value.type):
-            return _float(plain)
+            return None if self._exact else _float(plain)
         if pa.types.is_timestamp(kind) and kind.unit == "ns":
             return _nanoseconds(plain)
         return plain
@@ -147,11 +171,12 @@ class _Converter:
                 return Constant(value=None)
             return None if None in values else In(column=column, values=values, negated=negated)
         parts = [self._compared(column, "<>" if negated else "=", text) for text in present]
-        return (_both(parts) if negated else _either(parts)) if parts else Constant(value=None)
+        return (self._both(parts) if negated else _either(parts)) if parts else Constant(value=None)
 
     def _starts_with(self, children: Sequence[Tree], *, negated: bool) -> Predicate | None:
         column, prefix = self._column(children[0]), children[1].get("value")
-        if column is None or prefix is None or self._types[column] not in {pa.string(), pa.large_string()}:
+        kind = None if column is None else self._types[column]
+        if column is None or prefix is None or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             return None
         if not prefix:
             return self._begins_with_nothing(column, negated=negated)
@@ -162,11 +187,6 @@ class _Converter:
     def _begins_with_nothing(column: str, *, negated: bool) -> Predicate:
         """What every text does, and NULL neither does nor does not."""
         return Constant(value=None) if negated else _null(column, expected=False)
-
-
-def _both(parts: Sequence[Predicate | None]) -> Predicate | None:
-    kept = tuple(part for part in parts if part is not None)
-    return None if not kept else all_of(kept)
 
 
 def _either(parts: Sequence[Predicate | None]) -> Predicate | None:

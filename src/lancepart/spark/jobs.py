@@ -20,9 +20,9 @@ from lancepart.spark import remove_orphans
 from lancepart.spark.calls import value_of
 from lancepart.spark.importing import FILES, import_table
 from lancepart.spark.ingestion import Ingestion, IngestSource
+from lancepart.spark.new_columns import new_columns
 from lancepart.spark.options import check_keys
 from lancepart.spark.session_builder import session
-from lancepart.spark.types import arrow_schema
 from lancepart.spark.writing import partition_list
 from lancepart.table import PartitionedTable, create_table, open_table, upgrade
 
@@ -300,4 +300,4 @@ def _made(job: JobRun, frame: DataFrame, partition_by: str) -> PartitionedTable:
     except TableNotFoundError:
         if not partition_by:
             raise
-    return create_table(job.root, arrow_schema(frame.schema), partition_list(partition_by), storage_options=job.storage)
+    return create_table(job.root, new_columns(frame.schema), partition_list(partition_by), storage_options=job.storage)

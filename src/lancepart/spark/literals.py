@@ -15,8 +15,13 @@ def is_exact(kind: pa.DataType) -> bool:
     Floats do not (NaN, and a zero with a sign), nor does anything that Spark holds in another type. Decimals do with
     literals of the column's own type.
     """
-    types = pa.types
-    return kind in _EXACT or (types.is_timestamp(kind) and kind.unit == "us") or types.is_decimal128(kind)
+    if isinstance(kind, pa.BaseExtensionType):
+        return False
+    return kind in _EXACT or _is_micros(kind) or pa.types.is_decimal128(kind)
+
+
+def _is_micros(kind: pa.DataType) -> bool:
+    return pa.types.is_timestamp(kind) and str(kind.unit) == "us"
 
 
 def literal(text: str, kind: pa.DataType) -> pa.Scalar | None:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableNotFoundError
 from lancepart.layout.columns import AS_BYTES
+from lancepart.model.snapshot_text import number_or_tag
 from lancepart.plan.pack import pack
 from lancepart.read.leaf import ADDRESS, LEAF
 from lancepart.spark.spark_plan import Pickled
@@ -75,7 +76,7 @@ def identified(schema: pa.Schema) -> pa.Schema:
 
 def open_plain(root: Root, location: str, version: str | int | None) -> Dataset:
     """A plain Lance table, at a version or tag if given."""
-    wanted = int(version) if isinstance(version, str) and version.isdigit() else version
+    wanted = number_or_tag(version) if isinstance(version, str) else version
     try:
         return open_dataset(root, location, wanted)
     except (MissingError, FileNotFoundError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -10,10 +11,12 @@ from pyspark.sql.types import StructField, StructType
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.model.aliases import JsonMapping
 from lancepart.queries.warehouse import Warehouse
+from lancepart.spark.new_columns import new_columns
 from lancepart.spark.options import check_properties
-from lancepart.spark.types import VECTOR, arrow_schema, commented, read_schema, with_vectors
+from lancepart.spark.types import VECTOR, read_schema
 from lancepart.storage.root import Root, check_location
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _PROVIDERS = {None, "lance", "lancepart"}
 _MADE_BY_SPARK = ("is_managed_location", "external")
 
@@ -27,15 +30,15 @@ def columns_of_new(schema: JsonMapping, properties: Mapping[str, str]) -> pa.Sch
     given = read_schema(schema)
     if unknown := sorted(sizes.keys() - set(given.names)):
         raise InvalidInputError(f"property '{unknown[0]}.{VECTOR}': there is no column {unknown[0]!r}")
-    requested = StructType([_sized(field, sizes.get(field.name)) for field in given])
-    columns = with_vectors(commented(arrow_schema(requested), requested), requested)
+    columns = new_columns(StructType([sized(field, sizes.get(field.name)) for field in given]))
     for name in sizes:
         if not pa.types.is_fixed_size_list(columns.field(name).type):
             raise InvalidInputError(f"property '{name}.{VECTOR}': column {name!r} is no ARRAY")
     return columns
 
 
-def _sized(field: StructField, size: str | None) -> StructField:
+def sized(field: StructField, size: str | None) -> StructField:
+    """A column with the length of its vectors, if a property says it."""
     if size is None:
         return field
     if not (size.isascii() and size.isdigit()):
@@ -56,9 +59,9 @@ def checked_properties(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def location_of(warehouse: Warehouse, given: str) -> str:
-    """The directory that LOCATION names: one beneath the warehouse that nothing uses yet."""
+    """The directory that LOCATION names, from the warehouse on if it is relative: one that nothing uses yet."""
     root = warehouse.catalog.root
-    wanted = Root.parse(given).uri
+    wanted = Root.parse(given if given.startswith("/") or _SCHEME.match(given) else f"{root.uri}/{given}").uri
     location = wanted.removeprefix(f"{root.uri}/")
     if location == wanted:
         raise UnsupportedOperationError(

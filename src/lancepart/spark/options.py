@@ -67,9 +67,14 @@ _OF_OTHERS = {
 """What other formats call it; passed over, it would change which rows are read or written."""
 
 _PROPERTIES = ("transactions", "cyclic_partitions", "comment", "provider", "location", "owner", "external")
-_WRITES = ("write.distribution-mode", "write.order-by", "write.target-file-size")
+ORDER_BY = "write.order-by"
+_WRITES = ("write.distribution-mode", ORDER_BY, "write.target-file-size")
 _DISTRIBUTIONS = ("none", "hash", "range")
 _SIZE = re.compile(r"\d+\s*(b|k|kb|m|mb|g|gb|t|tb)?", re.IGNORECASE)
+_PARTS = re.compile(r"(?:`(?:[^`]|``)*`|[^`,])+")
+_ORDER = re.compile(
+    r"\s*(?:`((?:[^`]|``)+)`|([^\s`,]+))(?:\s+(?:ASC|DESC))?(?:\s+NULLS\s+(?:FIRST|LAST))?\s*", re.IGNORECASE
+)
 _FOREIGN_PROPERTIES = ("write.", "read.", "delta.", "commit.", "history.", "format-version")
 
 
@@ -121,6 +126,18 @@ def _check_write(key: str, value: str) -> None:
         raise InvalidInputError(f"{key} is {value!r}: use one of {', '.join(_DISTRIBUTIONS)}")
     if key == _WRITES[2] and not _SIZE.fullmatch(value):
         raise InvalidInputError(f"{key} is {value!r}: write bytes, or a text such as 256m")
+
+
+def check_order(properties: Mapping[str, str | None], columns: Iterable[str]) -> None:
+    """Refuse an order of rows by columns that the table lacks: every write to it would fail."""
+    text, names = properties.get(ORDER_BY) or "", set(columns)
+    for part in _PARTS.findall(text):
+        found = _ORDER.fullmatch(part)
+        quoted, plain = found.groups() if found else (None, None)
+        if (quoted.replace("``", "`") if quoted else plain) not in names:
+            raise InvalidInputError(
+                f"{ORDER_BY}: {text!r} is no order of rows: write columns of the table, as in ts DESC, `a b` NULLS LAST"
+            )
 
 
 def check_keys(keys: Iterable[str], known: Iterable[str], where: str) -> None:

@@ -147,7 +147,11 @@ PROCEDURES: Mapping[str, Procedure] = {
     "repair": Procedure(
         run=calls.repair,
         comment="Empty the partitions whose files are gone or damaged; their rows are lost",
-        parameters=(_TABLE, Parameter("dry_run", "only list them, as skipped", "boolean", "false")),
+        parameters=(
+            _TABLE,
+            Parameter("dry_run", "only list them, as skipped", "boolean", "false"),
+            Parameter("leaves", "the ids of those that may be emptied; all, unless given", "array<string>", _NULL),
+        ),
         columns=_COMMITTED,
     ),
     "rollback": Procedure(

@@ -35,12 +35,15 @@ def scanned_bytes(leaves: Sequence[Leaf], schema: pa.Schema, whole: pa.Schema) -
     Where only columns of a fixed width are read, no more than their values take.
     """
     stats = [leaf.stats for leaf in leaves if leaf.stats]
+    return column_bytes(sum(each.rows for each in stats), sum(each.bytes for each in stats), schema, whole)
+
+
+def column_bytes(rows: int, size: int, schema: pa.Schema, whole: pa.Schema) -> int:
+    """The share that some columns have of files of this size, as ``scanned_bytes`` estimates it."""
     share = row_width(schema) / max(row_width(whole), 1)
-    found = int(sum(each.bytes for each in stats) * min(share, 1.0))
+    found = int(size * min(share, 1.0))
     widths = [width(field.type) for field in schema]
-    if None in widths:
-        return found
-    return min(found, sum(each.rows for each in stats) * (_ROW_OVERHEAD + sum(each or 0 for each in widths)))
+    return found if None in widths else min(found, rows * (_ROW_OVERHEAD + sum(each or 0 for each in widths)))
 
 
 def held_bytes(leaves: Sequence[Leaf], schema: pa.Schema) -> int:

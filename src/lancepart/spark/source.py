@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.maintain.changes import CHANGE
+from lancepart.model.snapshot_text import number_or_tag
 from lancepart.spark.handover import OPTIONS, PLAN
 from lancepart.spark.options import check
 from lancepart.spark.planning import Planned, plan
@@ -106,7 +107,7 @@ def wanted_version(options: Options) -> int | str | datetime | None:
         raise InvalidInputError("give either the option version or the option timestamp, not both")
     if time is not None:
         return moment("timestamp", time)
-    return int(version) if version is not None and version.isdigit() else version
+    return None if version is None else number_or_tag(version)
 
 
 def refuse_other_version(wanted: int, version: int) -> None:

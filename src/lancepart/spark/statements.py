@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from lancepart.catalog.context import shown
@@ -19,13 +20,17 @@ from lancepart.errors import (
     UnsupportedOperationError,
 )
 from lancepart.layout.metadata import STRONG
+from lancepart.model.snapshot_text import number_or_tag
 from lancepart.queries.warehouse import Entry, Warehouse
 from lancepart.spark import altering, catalog_messages, metadata_tables, new_tables, procedures, table_messages, warm
 from lancepart.spark.answers import read_plan
 from lancepart.spark.describe import schema_json, table_info
+from lancepart.spark.options import check_order
 from lancepart.spark.protocol import Message
 from lancepart.spark.repartitioning import refuse_new_cycles
+from lancepart.spark.scan_sizes import column_bytes
 from lancepart.spark.types import spark_schema
+from lancepart.storage import leaf_handle
 from lancepart.table import PartitionedTable, create_table
 
 Options = Mapping[str, str]
@@ -141,24 +146,25 @@ def _read_only(warehouse: Warehouse, request: table_messages.ReadOnlyRequest) ->
     """The columns and the plan of a scan of anything but a partitioned table."""
     root, source = warehouse.catalog.root, request.table
     if source.kind == metadata_tables.PLAIN:
-        schema = metadata_tables.identified(metadata_tables.open_plain(root, source.location, source.version).schema)
+        handle = metadata_tables.open_plain(root, source.location, source.version)
+        schema, (rows, size, _) = metadata_tables.identified(handle.schema), leaf_handle.measure(handle)
         plan = metadata_tables.plan_plain(root, request)
     else:
         table = warm.pinned(root.uri_of(source.location), source.version, dict(root.storage_options))
-        schema = metadata_tables.inspected(table, source.kind).schema
+        found = metadata_tables.inspected(table, source.kind)
+        schema, rows, size = found.schema, found.num_rows, found.nbytes
         plan = metadata_tables.plan_inspected(table, request)
     names = list(request.columns) or [schema.names[0]]
     shown = spark_schema(schema)
     chosen = StructType([shown[name] for name in names])
-    return table_messages.RowsReply(schema=schema_json(chosen), read=read_plan(plan, chosen))
+    size = column_bytes(rows, size, pa.schema([schema.field(name) for name in names]), schema)
+    return table_messages.RowsReply(schema=schema_json(chosen), read=read_plan(plan, chosen), rows=rows, bytes=size)
 
 
 def _opened(warehouse: Warehouse, location: str, request: catalog_messages.LoadRequest) -> PartitionedTable:
     """The table in a directory, at one snapshot: the requested one, or the newest."""
     root = warehouse.catalog.root
-    wanted: int | str | datetime | None = request.version
-    if isinstance(wanted, str) and wanted.isdigit():
-        wanted = int(wanted)
+    wanted: int | str | datetime | None = None if request.version is None else number_or_tag(request.version)
     if request.timestamp is not None:
         wanted = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=request.timestamp)
     return warm.fresh(root.uri_of(location), wanted, dict(root.storage_options))
@@ -189,6 +195,7 @@ def _make(warehouse: Warehouse, request: catalog_messages.CreateRequest) -> _Mad
         location = new_tables.location_of(warehouse, chosen)
     root = warehouse.catalog.root
     columns = new_tables.columns_of_new(request.schema, properties)
+    check_order(properties, columns.names)
     refuse_new_cycles(request.by, columns, properties)
     own = chosen is None
     try:

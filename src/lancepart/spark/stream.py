@@ -17,6 +17,7 @@ from lancepart.layout import create
 from lancepart.layout.layouts import capabilities
 from lancepart.maintain import changes
 from lancepart.maintain.changes import CHANGE, DELETE, LeafDelta, Step
+from lancepart.model.snapshot_text import number_or_tag
 from lancepart.plan.pack import pack
 from lancepart.spark.options import check
 from lancepart.spark.source import FEED, STREAM, VERSION, feed_schema, location, moment, wants_changes
@@ -86,7 +87,7 @@ class Stream:
             return NOTHING
         if version.lower() == _LATEST:
             return self.latest()
-        return history.resolve(self._manifest, int(version) if version.isdigit() else version) or NOTHING
+        return history.resolve(self._manifest, number_or_tag(version)) or NOTHING
 
     def latest(self) -> int:
         """The newest snapshot."""

@@ -80,7 +80,7 @@ class ReadPlan(Message):
 class ScanReply(Message):
     """A planned scan: first the tasks that have a key each, then those of the same rows without keys.
 
-    ``reasons`` say for EXPLAIN why leaves are read.
+    ``reasons`` say for EXPLAIN why leaves are read, ``unused`` which of the pushed filters Spark alone applies.
     """
 
     schema: JsonMapping
@@ -95,6 +95,7 @@ class ScanReply(Message):
     leaves_pruned: int
     fragments: int
     reasons: tuple[str, ...]
+    unused: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,10 +125,12 @@ class ReadOnlyRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsReply(Message):
-    """A planned scan that reports nothing to Spark but its columns and tasks."""
+    """A planned scan that reports its columns and tasks to Spark and, if that is known, how large it is."""
 
     schema: JsonMapping
     read: ReadPlan
+    rows: int | None = None
+    bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,9 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
+from lancepart.layout.columns import BLOB_MARK, converted, is_blob
 from lancepart.model.aliases import JsonMapping, Value
-from lancepart.model.schema import COMMENT
+from lancepart.model.schema import COMMENT, TEXT_LENGTH
 from lancepart.write.casts import cast
 from lancepart.write.fits import may_fit
 
@@ -46,6 +47,8 @@ _PLAIN: dict[pa.DataType, spark.DataType] = {
 VECTOR = "arrow.fixed-size-list.size"
 """Under this key Lance's own Spark connector keeps the length of vectors too."""
 
+_TEXTS = (COMMENT, TEXT_LENGTH, BLOB_MARK)
+
 
 class _Zone(TypedDict, total=False):
     timezone: str
@@ -67,11 +70,13 @@ def spark_schema(schema: Iterable[pa.Field]) -> spark.StructType:
 
 
 def _metadata(field: pa.Field) -> dict[str, Value]:
-    """A field's comment, where Spark has it too, and how long its vectors are, for which Spark has no type."""
-    text = (field.metadata or {}).get(COMMENT.encode())
-    found: dict[str, Value] = {} if text is None else {COMMENT: text.decode()}
+    """A field's comment and the length of its texts, where Spark has them too; how long its vectors are; its blobs."""
+    held = field.metadata or {}
+    found: dict[str, Value] = {key: held[key.encode()].decode() for key in _TEXTS if key.encode() in held}
     if pa.types.is_fixed_size_list(field.type):
         found[VECTOR] = field.type.list_size
+    if is_blob(field.type):
+        found[BLOB_MARK] = "true"
     return found
 
 
@@ -82,10 +87,10 @@ def spark_type(kind: pa.DataType) -> spark.DataType:
     ('array<float>', 'bigint')
     """
     types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return spark.BinaryType() if is_blob(kind) else spark_type(kind.storage_type)
     if kind in _PLAIN:
         return _PLAIN[kind]
-    if isinstance(kind, pa.BaseExtensionType):
-        return spark.BinaryType() if kind.extension_name == "lance.blob.v2" else spark_type(kind.storage_type)
     if types.is_dictionary(kind):
         return spark_type(kind.value_type)
     if types.is_fixed_size_binary(kind):
@@ -152,11 +157,9 @@ def arrow_schema(schema: spark.StructType) -> pa.Schema:
 
 
 def commented(columns: pa.Schema, schema: spark.StructType) -> pa.Schema:
-    """An Arrow schema with the comments that Spark's columns have."""
-    comments = [field.metadata.get(COMMENT) for field in schema]
-    fields = [
-        field.with_metadata({COMMENT: text}) if text else field for field, text in zip(columns, comments, strict=True)
-    ]
+    """An Arrow schema with the comments and lengths that Spark's columns have."""
+    texts = [{key: field.metadata[key] for key in _TEXTS if field.metadata.get(key)} for field in schema]
+    fields = [field.with_metadata(held) if held else field for field, held in zip(columns, texts, strict=True)]
     return pa.schema(fields, metadata=columns.metadata)
 
 
@@ -188,7 +191,8 @@ def as_spark_array(array: pa.Array, wanted: pa.DataType) -> pa.Array:
     if array.type == wanted:
         return array
     if isinstance(array, pa.ExtensionArray):
-        return as_spark_array(array.storage, wanted)
+        stored = pc.struct_field(array.storage, "data") if is_blob(array.type) else array.storage
+        return as_spark_array(stored, wanted)
     kind = array.type
     if (pa.types.is_timestamp(kind) or pa.types.is_duration(kind)) and kind.unit == "ns":
         return _floored(array).cast(wanted)
@@ -209,6 +213,8 @@ def from_spark(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _taken(array: pa.Array, wanted: pa.DataType, name: str) -> pa.Array:
+    if is_blob(wanted):
+        return converted(array, wanted)
     if isinstance(wanted, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(wanted, _taken(array, wanted.storage_type, name))
     if pa.types.is_float16(wanted) and pa.types.is_floating(array.type):
@@ -224,5 +230,7 @@ def _halved(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 def may_be_taken(given: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether values of a type of Spark's can be values of a table's type."""
+    if is_blob(wanted):
+        return bool(pa.types.is_binary(given) or pa.types.is_large_binary(given))
     stored = wanted.storage_type if isinstance(wanted, pa.BaseExtensionType) else wanted
     return may_fit(given, stored)

@@ -25,17 +25,18 @@ from lancepart.errors import (
 from lancepart.layout.layouts import capabilities
 from lancepart.layout.metadata import STRONG
 from lancepart.maintain.discard import discard_new, withdraw_late
-from lancepart.model.predicate import Constant, Filter
+from lancepart.model.predicate import Filter
 from lancepart.model.sql_text import arguments, tokens
 from lancepart.read.leaf import ADDRESS, LEAF
-from lancepart.spark.filters import predicate_of
+from lancepart.spark.filters import exact_predicate_of, predicate_of
+from lancepart.spark.new_columns import new_columns
 from lancepart.spark.options import check as check_options
 from lancepart.spark.repartitioning import refuse_new_cycles
 from lancepart.spark.results import dumps, loads
 from lancepart.spark.row_changes import Gone
 from lancepart.spark.source import location
 from lancepart.spark.table_messages import WriteRequest
-from lancepart.spark.types import arrow_schema, from_spark, may_be_taken, with_vectors
+from lancepart.spark.types import arrow_schema, from_spark, may_be_taken
 from lancepart.storage import leaf_data, leaf_handle
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
@@ -188,17 +189,22 @@ class TreeWriting:
 
 
 def plan(options: Options, schema: Any, request: WriteRequest) -> Writing | RowWriting | TreeWriting:
-    """Plan a write of Spark; a missing table is created if the options define it."""
+    """Plan a write of Spark; a missing table is created if the options define it.
+
+    Of a table without partitions all rows are replaced, even if none come, as Spark does with its own tables.
+    """
     check_options(options)
     given = {key.lower(): value for key, value in options.items()}
     if request.mode == distributed_write.ROWS:
         return _rows(options, request, schema)
-    table, made = _table(given, request, with_vectors(arrow_schema(schema), schema))
+    table, made = _table(given, request, schema)
     mode, where = _mode(given, request)
+    if mode == distributed_write.OVERWRITE and not table.spec.fields:
+        mode = distributed_write.REPLACE
     root = Root.parse(*location(options))
     try:
         if mode == distributed_write.WHERE and where is None:
-            where = predicate_of(request.pushed, (), table.schema) or Constant(value=True)
+            where = exact_predicate_of(request.pushed, table.schema)
         key = given.get("idempotency_key")
         if not capabilities(table.metadata).distributed_writes:
             return _into_tree(root, table, schema, mode=mode, where=where, key=key)
@@ -275,7 +281,7 @@ def _mode(options: Options, request: WriteRequest) -> tuple[str, Filter | None]:
     return _MODES[mode], None
 
 
-def _table(options: Options, request: WriteRequest, schema: pa.Schema) -> tuple[PartitionedTable, str | None]:
+def _table(options: Options, request: WriteRequest, schema: Any) -> tuple[PartitionedTable, str | None]:
     """The table to write to, made if it is not there and the options or the request say how it is partitioned.
 
     With it the salt of one that was made here.
@@ -290,7 +296,7 @@ def _table(options: Options, request: WriteRequest, schema: pa.Schema) -> tuple[
                 f"there is no table at {root!r}: make one with .option('partition_by', 'year(ts), country'), or with "
                 "an empty partition_by for a table without partitions"
             ) from None
-    nullable = pa.schema([field.with_nullable(True) for field in schema])
+    nullable = pa.schema([field.with_nullable(True) for field in new_columns(schema)])
     if "partition_by" not in options:
         refuse_new_cycles(by, nullable, options)
     mode = options.get("transactions", STRONG)

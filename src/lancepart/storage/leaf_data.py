@@ -14,6 +14,7 @@ from lance.fragment import FragmentMetadata, LanceFragment, write_fragments
 from lance.schema import LanceSchema
 
 from lancepart.storage.alignment import aligned
+from lancepart.storage.blob_schema import stored_schema
 from lancepart.storage.leaf_handle import (
     LeafHandle,
     Offsets,
@@ -105,7 +106,7 @@ def _write_new(rows: pa.Table, uri: str, options: dict[str, str] | None, limits:
 
 def create_leaf(root: Root, location: str, schema: pa.Schema, fragments: Sequence[FragmentMetadata]) -> int:
     """Make version 1 of a new leaf; nothing names its directory yet, so no reader sees it."""
-    operation = lance.LanceOperation.Overwrite(schema, list(fragments))
+    operation = lance.LanceOperation.Overwrite(stored_schema(schema, fragments), list(fragments))
     with storage_errors(f"create the leaf at {location!r}", root):
         done = lance.LanceDataset.commit(leaf_uri(root, location), operation, storage_options=root.lance_options)
         note(root, location, done)
@@ -122,7 +123,7 @@ def stage_anew(root: Root, location: str, rows: pa.RecordBatchReader) -> Fragmen
 
 def overwrite(root: Root, location: str, schema: pa.Schema, fragments: Sequence[FragmentMetadata], *, seen: int) -> int:
     """Make the next version of main, which was at ``seen``, out of fragments that were written as a new table's."""
-    operation = lance.LanceOperation.Overwrite(schema, list(fragments))
+    operation = lance.LanceOperation.Overwrite(stored_schema(schema, fragments), list(fragments))
     return commit_version(root, location, operation, None, seen=seen)
 
 
@@ -154,7 +155,7 @@ def rewrite(root: Root, location: str, rows: pa.RecordBatchReader, *, base: int 
     with storage_errors(f"rewrite the leaf at {location!r}", root):
         uri, options = leaf_uri(root, location), root.lance_options
         items = write_fragments(aligned(rows), uri, schema=rows.schema, mode="overwrite", storage_options=options)
-    operation = lance.LanceOperation.Overwrite(rows.schema, list(items))
+    operation = lance.LanceOperation.Overwrite(stored_schema(rows.schema, items), list(items))
     return commit_version(root, location, operation, base), Fragments(location=location, items=tuple(items))
 
 
@@ -189,7 +190,7 @@ def as_dataset(
     root: Root, location: str, schema: pa.Schema, fragments: Sequence[FragmentMetadata], *, base: int | None
 ) -> LeafHandle:
     """Staged fragments as a dataset of their own, for reading them back; detached, so that no other client sees it."""
-    operation = lance.LanceOperation.Overwrite(schema, list(fragments))
+    operation = lance.LanceOperation.Overwrite(stored_schema(schema, fragments), list(fragments))
     if base is None:
         create_leaf(root, location, schema, fragments)
         return open_leaf(root, location, None)

@@ -13,6 +13,7 @@ from lancepart.errors import (
     NamespaceNotFoundError,
     TableNotFoundError,
 )
+from lancepart.model.snapshot_text import number_or_tag
 from lancepart.queries.connection import Connection, connect
 from lancepart.report.leaf_frame import LeafFrame
 from lancepart.table import PartitionedTable, open_table
@@ -103,4 +104,4 @@ def snapshot_of(text: str | None) -> int | str | None:
         return None
     if len(text) > 200:
         raise InvalidInputError("version is too long: give a snapshot's number or a tag")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else text
+    return number_or_tag(text)

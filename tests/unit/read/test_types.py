@@ -105,6 +105,23 @@ def test_a_column_marked_as_a_blob_is_stored_as_one_and_read_as_bytes(tmp_path: 
     assert plain.take_blobs("b", indices=[0])[0].read() == b"x" * 100
 
 
+def test_columns_may_follow_one_that_is_marked_as_a_blob(tmp_path: Path) -> None:
+    first, last = pa.field("b", pa.binary(), metadata=BLOB), pa.field("c", pa.large_binary(), metadata=BLOB)
+    table = lp.create_table(
+        tmp_path / "b", pa.schema([first, pa.field("id", pa.int64()), last, pa.field("k", pa.int64())]), ["k"]
+    )
+    rows = [{"b": b"x" * n if n else None, "id": n, "c": b"y", "k": n % 2} for n in range(6)]
+
+    table.append(rows[:3])
+    table.append(rows[3:])
+    table.update({"id": "id + 10"}, "id = 3")
+
+    expected = [{**row, "id": 13} if row["id"] == 3 else row for row in rows]
+    assert sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"]) == sorted(
+        expected, key=lambda row: row["id"]
+    )
+
+
 def test_a_blob_of_lances_own_type_passes_through(tmp_path: Path) -> None:
     values = lance.blob_array([b"x" * 100, None])
     table, data = _table(tmp_path / "b", lance.blob_field("b"), values)
@@ -113,6 +130,7 @@ def test_a_blob_of_lances_own_type_passes_through(tmp_path: Path) -> None:
     table.append(data)
 
     assert table.scan("id >= 0").count() == 4
+    assert table.scan("b IS NOT NULL", columns=["id"]).to_arrow().num_rows == 2
     found = table.scan(columns=["b"]).to_arrow()
     assert found.schema.field("b").type == values.type
     stored = [chunk.storage for chunk in found.column("b").chunks]

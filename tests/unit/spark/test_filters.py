@@ -5,10 +5,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lancepart.errors import InternalError
+from lancepart.errors import InternalError, UnsupportedOperationError
 from lancepart.model.predicate import is_portable
 from lancepart.read.leaf import matching_rows
-from lancepart.spark.filters import predicate_of
+from lancepart.spark.filters import exact_predicate_of, predicate_of
 from tests.spark.data import FLOATS
 
 SCHEMA = pa.schema(
@@ -60,6 +60,37 @@ def test_a_filter_of_spark_becomes_ours(tree: dict[str, Any], expected: str | No
 def test_a_filter_that_was_accepted_must_be_evaluated() -> None:
     with pytest.raises(InternalError, match="accepted as pushed down"):
         predicate_of((op("CONTAINS", col("s"), {"value": "x"}),), (), SCHEMA)
+
+
+CONTAINS = op("CONTAINS", col("s"), {"value": "x"})
+ZERO, NAN = {"value": "0.0"}, {"value": "NaN"}
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        CONTAINS,
+        op("<>", col("f"), ZERO),
+        op("=", col("f"), NAN),
+        op("<", col("f"), NAN),
+        op("NOT", op("IN", col("f"), ZERO, NAN)),
+        op("AND", op("=", col("i"), THREE), CONTAINS),
+        op("OR", op("AND", op("=", col("i"), THREE), CONTAINS), op("IS_NULL", col("s"))),
+        op("NOT", op("OR", op("=", col("i"), THREE), CONTAINS)),
+    ],
+)
+def test_rows_are_deleted_by_no_wider_filter(tree: dict[str, Any]) -> None:
+    with pytest.raises(UnsupportedOperationError, match="nothing was changed"):
+        exact_predicate_of((op("IS_NOT_NULL", col("i")), tree), SCHEMA)
+
+
+def test_rows_are_deleted_by_filters_that_are_exact() -> None:
+    trees = (
+        op("<=>", col("s"), {"value": None}),
+        op("NOT", op("OR", op("<", col("i"), THREE), op("=", col("b"), {"value": "true"}))),
+    )
+    assert exact_predicate_of(trees, SCHEMA).to_sql() == "((`s` IS NULL) AND (`i` >= 3) AND (NOT `b`))"
+    assert exact_predicate_of((), SCHEMA).to_sql() == "true"
 
 
 @pytest.mark.parametrize("operator", ["=", "<>", "<", "<=", ">", ">=", "IN"])

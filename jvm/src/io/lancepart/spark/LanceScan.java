@@ -4,8 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import io.lancepart.spark.Protocol.Operation;
 import io.lancepart.spark.Protocol.ScanReply;
 import io.lancepart.spark.Protocol.ScanRequest;
+import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -133,12 +133,17 @@ final class LanceScan
 
   /** The same scan in some of its columns, in their order, with filters that Spark does not apply again. */
   LanceScan narrower(List<String> columns, Set<Predicate> applied) {
-    Set<JsonNode> moved = new HashSet<>(FilterJson.json(List.copyOf(applied)));
-    List<JsonNode> handled = Stream.concat(request.handled().stream(),
-        request.pushed().stream().filter(moved::contains)).toList();
-    List<JsonNode> left = request.pushed().stream().filter(each -> !moved.contains(each)).toList();
-    var found = new LanceScan(table, options, new ScanRequest(request.version(), columns, handled, left, request.runtime(),
-        request.aggregates(), request.limit(), request.parallelism(), request.partitioning(), request.inlineBytes()), pushed);
+    int before = request.handled().size();
+    List<Predicate> handled = new ArrayList<>(Arrays.asList(pushed).subList(0, before));
+    List<Predicate> left = new ArrayList<>();
+    for (Predicate each : Arrays.asList(pushed).subList(before, pushed.length)) {
+      (applied.contains(each) ? handled : left).add(each);
+    }
+    var narrower = new ScanRequest(request.version(), columns, FilterJson.json(handled), FilterJson.json(left),
+        request.runtime(), request.aggregates(), request.limit(), request.parallelism(), request.partitioning(),
+        request.inlineBytes());
+    Predicate[] all = Stream.concat(handled.stream(), left.stream()).toArray(Predicate[]::new);
+    var found = new LanceScan(table, options, narrower, all);
     found.unkeyed = unkeyed;
     return found;
   }
@@ -279,10 +284,20 @@ final class LanceScan
 
   @Override
   public String description() {
-    return "lancepart " + table.name() + " snapshot " + table.snapshot() + " pushed " + Arrays.toString(pushed)
+    return "lancepart " + table.name() + " snapshot " + table.snapshot() + " pushed " + applied()
         + (request.aggregates().isEmpty() ? "" : " aggregates " + request.aggregates())
         + (request.limit() == null ? "" : " limit " + request.limit())
         + (streaming ? "" : leaves(planned()));
+  }
+
+  /** The filters that Lance applies: those that Spark does not look at again, and what Python can use of the others. */
+  private List<Predicate> applied() {
+    List<Predicate> all = new ArrayList<>(Arrays.asList(pushed));
+    if (!streaming) {
+      int handled = request.handled().size();
+      all.removeAll(planned().unused().stream().map(at -> pushed[handled + at]).toList());
+    }
+    return all;
   }
 
   /** How many leaves are read, and why not fewer. */

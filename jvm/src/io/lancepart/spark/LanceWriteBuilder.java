@@ -18,6 +18,7 @@ import org.apache.spark.sql.connector.write.WriteBuilder;
 /** A write in the making: what Spark wants to happen to the rows that are there. */
 final class LanceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrite {
   private static final String OVERWRITE_MODE = "partitionOverwriteMode";
+  private static final String STATIC = "static";
 
   private final Map<String, String> options;
   private final LogicalWriteInfo info;
@@ -41,9 +42,14 @@ final class LanceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOve
     return this;
   }
 
+  /**
+   * All rows are to be replaced, unless an option says only those of the partitions that rows touch. The session's setting
+   * speaks only for {@code df.write.save(path)}: of statements and of {@code writeTo} Spark has considered it already.
+   */
   @Override
   public WriteBuilder truncate() {
-    String setting = SparkSession.active().conf().get("spark.sql.sources." + OVERWRITE_MODE, "static");
+    boolean saved = info.options().containsKey("path");
+    String setting = saved ? SparkSession.active().conf().get("spark.sql.sources." + OVERWRITE_MODE, STATIC) : STATIC;
     boolean dynamic = "dynamic".equalsIgnoreCase(info.options().getOrDefault(OVERWRITE_MODE, setting));
     mode = dynamic && !info.options().containsKey("replaceWhere") ? "dynamic" : "truncate";
     return this;

@@ -1,6 +1,7 @@
 package io.lancepart.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lancepart.spark.Protocol.CallReply;
 import io.lancepart.spark.Protocol.Parameter;
@@ -114,6 +115,11 @@ final class Procedures {
         for (int j = 0; j < pairs.numElements(); j++) {
           UTF8String value = pairs.valueArray().getUTF8String(j);
           texts.put(pairs.keyArray().getUTF8String(j).toString(), value == null ? null : value.toString());
+        }
+      } else if (parameter.dataType() instanceof ArrayType) {
+        ArrayNode texts = arguments.putArray(key);
+        for (Object each : given.getArray(i).toObjectArray(DataTypes.StringType)) {
+          texts.add(each == null ? null : each.toString());
         }
       } else {
         arguments.put(key, given.getLong(i));

@@ -115,7 +115,8 @@ final class Protocol {
 
   record ScanReply(
       JsonNode schema, ReadPlan read, int tasks, JsonNode keys, JsonNode partitioning, long rows, long bytes,
-      long estimatedBytes, long leavesRead, long leavesPruned, long fragments, List<String> reasons) {}
+      long estimatedBytes, long leavesRead, long leavesPruned, long fragments, List<String> reasons,
+      List<Integer> unused) {}
 
   record HandedOverRequest(List<String> columns) {}
 
@@ -123,7 +124,7 @@ final class Protocol {
 
   record ReadOnlyRequest(ReadOnlySource table, List<String> columns, int parallelism) {}
 
-  record RowsReply(JsonNode schema, ReadPlan read) {}
+  record RowsReply(JsonNode schema, ReadPlan read, Long rows, Long bytes) {}
 
   record SearchRequest(
       long version, @JsonInclude(content = JsonInclude.Include.ALWAYS) Map<String, JsonNode> arguments,

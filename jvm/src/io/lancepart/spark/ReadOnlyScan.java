@@ -5,24 +5,35 @@ import io.lancepart.spark.Protocol.Operation;
 import io.lancepart.spark.Protocol.RowsReply;
 import io.lancepart.spark.Protocol.ReadOnlyRequest;
 import java.util.List;
+import java.util.OptionalLong;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.types.StructType;
 
 /** Some columns of what can only be read, or work that gives rows. */
-final class ReadOnlyScan implements Scan, Batch {
+final class ReadOnlyScan implements Scan, Batch, SupportsReportStatistics {
   private final Object source;
   private final String name;
   private final PlannedRead planned;
+  private final Long rows;
+  private final Long bytes;
 
   /** What is read is the same wherever the source is equal. */
   ReadOnlyScan(Object source, String name, PlannedRead planned) {
+    this(source, name, planned, null, null);
+  }
+
+  private ReadOnlyScan(Object source, String name, PlannedRead planned, Long rows, Long bytes) {
     this.source = source;
     this.name = name;
     this.planned = planned;
+    this.rows = rows;
+    this.bytes = bytes;
   }
 
   static ReadOnlyScan of(ReadOnlyTable table, List<String> columns, int parallelism) {
@@ -31,7 +42,7 @@ final class ReadOnlyScan implements Scan, Batch {
         : Python.request(
             table.options(), Operation.READ_ONLY, new ReadOnlyRequest(table.source(), columns, parallelism), RowsReply.class);
     var planned = new PlannedRead(reply.read(), Python.schema(reply.schema()));
-    return new ReadOnlyScan(List.of(table, columns), table.name(), planned);
+    return new ReadOnlyScan(List.of(table, columns), table.name(), planned, reply.rows(), reply.bytes());
   }
 
   @Override
@@ -62,6 +73,25 @@ final class ReadOnlyScan implements Scan, Batch {
   @Override
   public CustomMetric[] supportedCustomMetrics() {
     return planned.metrics();
+  }
+
+  @Override
+  public Statistics estimateStatistics() {
+    return new Statistics() {
+      @Override
+      public OptionalLong sizeInBytes() {
+        return known(bytes);
+      }
+
+      @Override
+      public OptionalLong numRows() {
+        return known(rows);
+      }
+    };
+  }
+
+  private static OptionalLong known(Long number) {
+    return number == null ? OptionalLong.empty() : OptionalLong.of(number);
   }
 
   @Override

@@ -1,0 +1,31 @@
+"""Names of snapshots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lancepart as lp
+from lancepart.errors import InvalidInputError
+from lancepart.maintain.tags import hold
+from lancepart.model.snapshot_text import number_or_tag
+from lancepart.spark.source import wanted_version
+
+
+def test_a_tag_does_not_read_as_a_number(tmp_path: Path) -> None:
+    table = lp.create_table(tmp_path / "t", pa.schema([("id", pa.int64())]))
+    with pytest.raises(InvalidInputError, match="snapshot's number: use another, such as 'v2026'"):
+        table.tags.create("2026", table.version)
+    assert table.tags.list() == {}
+    table.tags.create("2026-01", table.version)
+    hold(table._manifest, "2026", table.version)
+    assert lp.open_table(table.root, version="2026").version == table.version
+    table.tags.delete("2026")
+    assert list(table.tags.list()) == ["2026-01"]
+
+
+def test_texts_are_numbers_or_tags() -> None:
+    assert [number_or_tag(text) for text in ("7", "v7", "²", "1" * 30)] == [7, "v7", "²", "1" * 30]
+    assert wanted_version({"versionAsOf": "²"}) == "²"

@@ -75,7 +75,7 @@ class Maintenance:
         progress: bool = True,
         **params: Value,
     ) -> MaintenanceResult:
-        """Declare an index and build it in one commit; ``where`` says in which partitions, all unless given.
+        """Declare an index, then build it in one commit; ``where`` says in which partitions, all unless given.
 
         Small partitions go without one where that is faster; partitions made later get theirs by ``optimize_indices``.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 import lance_namespace
@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
 from lancepart.layout import same_definition
+from lancepart.layout.addresses import public_options
 from lancepart.layout.metadata import STRONG
 from lancepart.model.aliases import Value
 from lancepart.model.html_text import html_table
 from lancepart.model.parameters import Parameters, with_values, without_comments
 from lancepart.model.spec import PartitionField
 from lancepart.model.suggest import near
-from lancepart.queries.query import Name, Query
+from lancepart.queries.query import MOST_NAMES, Name, Query
 from lancepart.queries.sources import LanceSource, QuerySource, TableSource, source_of
 from lancepart.queries.warehouse import Warehouse
 from lancepart.storage import lance_tables
@@ -63,11 +64,12 @@ class Connection:
         """A query over tables of the warehouse and over those given by name, which come first; lazy, like a scan."""
         text = _written(query, params)
         sources: dict[Name, QuerySource] = {(name,): source_of(name, data) for name, data in tables.items()}
-        lowered = text.lower()
-        for path in self._paths(()):
-            if path not in sources and path[-1].lower() in lowered:
+        paths, lowered = list(self._paths(())), text.lower()
+        for path in paths:
+            named = path[-1].lower().replace('"', '""') in lowered
+            if named and path not in sources and len(path) <= MOST_NAMES:
                 sources[path] = self._source(path)
-        return Query.of(text, sources)
+        return Query.of(text, sources, [*dict.fromkeys([*sources, *paths])])
 
     def _source(self, path: Name) -> QuerySource:
         found = self._warehouse.find(path)
@@ -122,13 +124,16 @@ class Connection:
         self,
         name: str | Sequence[str],
         schema: pa.Schema,
-        partition_by: Sequence[str | PartitionField],
+        partition_by: Sequence[str | PartitionField] = (),
         *,
         exist_ok: bool = False,
         transactions: str = STRONG,
         properties: Mapping[str, str] | None = None,
     ) -> PartitionedTable:
-        """Make a partitioned table; it is there for others when its row in the warehouse is."""
+        """Make a table; it is there for others when its row in the warehouse is.
+
+        Without partition fields it is one leaf, which ``update_spec`` can partition later.
+        """
         path = _path(name)
         location, there = self._warehouse.place(path)
         if there is not None:
@@ -201,11 +206,19 @@ class Connection:
         root, options = self._where(location)
         return lance_tables.opened(root, options, version)
 
+    def __reduce__(self) -> tuple[Callable[[str, Mapping[str, str]], Connection], tuple[str, Mapping[str, str]]]:
+        """Pickle the warehouse's root and options without credentials, which come from the environment."""
+        return _reconnected, (self.root, public_options(self._warehouse.catalog.root))
+
     def _repr_html_(self) -> str:
         return f"<b>{html.escape(self.root)}</b>{html_table(['table'], [[name] for name in self.list_tables()])}"
 
     def __repr__(self) -> str:
         return f"Connection({self.root!r})"
+
+
+def _reconnected(root: str, options: Mapping[str, str]) -> Connection:
+    return connect(root, storage_options=options)
 
 
 def _path(name: str | Sequence[str]) -> Name:

@@ -32,7 +32,10 @@ Name = tuple[str, ...]
 
 BY_NAME = "lp.sql(query, events=table)"
 """How tables are given to a query in Python; the command says how it takes them."""
+_DEFAULT = "lancepart$default"
+"""The catalog and the schema of tables without such; no name in a warehouse has a dollar sign."""
 _SCAN = "TableScan: "
+MOST_NAMES, _MOST_SHOWN = 3, 50
 _NO_VALUE = re.compile(r"Placeholder '\$(\w+)' was not provided")
 _PROJECTION = " projection=["
 
@@ -59,19 +62,14 @@ class Query(Result):
 
     text: str
     sources: Mapping[Name, QuerySource]
+    known: tuple[Name, ...] = ()
 
     @classmethod
-    def of(cls, text: str, sources: Mapping[Name, QuerySource]) -> Query:
-        """Check a query by planning it; nothing is read yet."""
+    def of(cls, text: str, sources: Mapping[Name, QuerySource], known: Sequence[Name] = ()) -> Query:
+        """Check a query by planning it; nothing is read yet. ``known`` are all tables that it could name."""
         if not isinstance(text, str) or not text.strip():
             raise InvalidInputError(f"the query is {text!r}: give SQL in a string")
-        for name in sources:
-            if not 1 <= len(name) <= 3:
-                raise InvalidInputError(
-                    f"table {'.'.join(name)!r} is nested too deep for SQL, which knows catalog.schema.table: "
-                    "give it a name, as in sql('SELECT … FROM t', t=connection.table(…))"
-                )
-        query = cls(text=text, sources=sources)
+        query = cls(text=text, sources=sources, known=tuple(known) or tuple(sources))
         _ = query.schema
         return query
 
@@ -188,6 +186,7 @@ class Query(Result):
     def _context(self) -> SessionContext:
         settings = {**DEEP_FILTERS, "datafusion.sql_parser.dialect": "PostgreSQL"}
         config = SessionConfig(settings).with_target_partitions(os.cpu_count() or 1).with_information_schema(False)
+        config = config.with_default_catalog_and_schema(_DEFAULT, _DEFAULT)
         runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(default_memory() * 2)
         context = SessionContext(config, runtime)
         for catalog in dict.fromkeys(name[0] for name in self.sources if len(name) == 3):
@@ -211,17 +210,32 @@ class Query(Result):
         first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
         hint = ""
         if "not found" in first and "table" in first.lower():
-            known = ", ".join(".".join(name) for name in self.sources)
-            hint = f"; the tables are {known}" if known else f"; give the tables by name: {BY_NAME}"
+            hint = _tables(self.known)
+        elif deep := [name for name in self.known if len(name) > MOST_NAMES and ".".join(name) in self.text]:
+            hint = (
+                f"; table {'.'.join(deep[0])!r} is nested too deep for SQL, which knows catalog.schema.table: "
+                "give it a name, as in sql('SELECT … FROM t', t=connection.table(…))"
+            )
         elif missing := _NO_VALUE.search(first):
             hint = f" Give it in params, as params={{{missing[1]!r}: …}}"
-        return InvalidInputError(f"the query fails: {spelled(first.removeprefix('DataFusion error: '))}{hint}")
+        return InvalidInputError(
+            f"the query fails: {spelled(first.removeprefix('DataFusion error: ').replace(f'{_DEFAULT}.', ''))}{hint}"
+        )
 
     def __repr__(self) -> str:
         return f"Query({self.text!r})"
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.explain())}</pre>"
+
+
+def _tables(known: Sequence[Name]) -> str:
+    """The tables that a query can name, for an error."""
+    names = sorted(".".join(name) for name in known)
+    if not names:
+        return f"; give the tables by name: {BY_NAME}"
+    more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
+    return f"; the tables are {', '.join(names[:_MOST_SHOWN])}{more}; give others by name: {BY_NAME}"
 
 
 def _quoted(name: Name) -> str:

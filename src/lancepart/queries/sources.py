@@ -28,6 +28,7 @@ from lancepart.storage import lance_tables
 from lancepart.storage.cache import cache
 from lancepart.table import PartitionedTable, exists, open_table
 from lancepart.write.dicts import are_dicts, table_of
+from lancepart.write.streams import is_stream, stream_of
 
 _SMALL = 4 << 20
 """The bytes on disk up to which the leaves that a query reads are kept in memory."""
@@ -274,6 +275,8 @@ def source_of(name: str, data: object) -> QuerySource:
         return ArrowSource(table_of(data))
     if type(data).__module__.partition(".")[0] == "pandas":
         return ArrowSource(pa.Table.from_pandas(data, preserve_index=False))
+    if is_stream(data):
+        return ArrowSource(stream_of(data, None).read_all())
     if hasattr(data, "__arrow_c_stream__"):
         return ArrowSource(pa.RecordBatchReader.from_stream(data).read_all())
     raise InvalidInputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -148,6 +149,8 @@ def test_everything_with_rows_can_be_named_in_a_query(events: lp.PartitionedTabl
         "j": events.root,
         "k": events.to_dataset("id < 2"),
         "l": pa.RecordBatch.from_pydict({"n": [1, 2]}),
+        "m": pl.LazyFrame({"n": [1, 2]}),
+        "o": ({"n": n} for n in (1, 2)),
     }
     counts = lp.sql(" UNION ALL ".join(f"SELECT '{name}' AS t, count(*) AS n FROM {name}" for name in given), **given)
 
@@ -242,6 +245,30 @@ def test_a_warehouse_is_made_filled_asked_renamed_and_emptied(tmp_path: Path) ->
     db.drop_table("bought", missing_ok=True)
     with pytest.raises(TableNotFoundError):
         db.drop_table("bought")
+
+
+def test_every_name_of_a_warehouse_is_that_of_one_table(tmp_path: Path) -> None:
+    db = lp.connect(tmp_path)
+    schema = pa.schema([("id", pa.int64()), ("k", pa.string())])
+    names = [("x",), ("public", "x"), ("datafusion", "public", "x"), ("information_schema", "x"), ('a"b',)]
+    for namespace in ("public", "datafusion", "datafusion.public", "information_schema", "a", "a.b", "a.b.c"):
+        db.create_namespace(namespace)
+    for at, name in enumerate(names):
+        db.create_table(name, schema, ["k"]).append([{"id": at, "k": "y"}, {"id": -1, "k": "n"}])
+    db.create_table("a.b.c.x", schema)
+
+    for at, name in enumerate(names):
+        quoted = ".".join('"' + part.replace('"', '""') + '"' for part in name)
+        found = db.sql(f"SELECT id FROM {quoted} WHERE k = 'y'")
+        assert found.to_list() == [{"id": at}]
+        assert "1 of 2 partitions" in found.explain()
+    both = "SELECT a.id AS a, b.id AS b FROM x a JOIN public.x b USING (k) WHERE a.k = 'y'"
+    assert db.sql(both).to_list() == [{"a": 0, "b": 1}]
+    with pytest.raises(InvalidInputError, match=r"table 'y' not found; the tables are a\"b, a\.b\.c\.x, datafusion"):
+        db.sql("SELECT * FROM y")
+    with pytest.raises(InvalidInputError, match=r"'a\.b\.c\.x' is nested too deep for SQL"):
+        db.sql("SELECT * FROM a.b.c.x")
+    assert pickle.loads(pickle.dumps(db)).list_tables() == db.list_tables()
 
 
 def test_dates_without_zone_and_older_layouts_are_read(tmp_path: Path) -> None:

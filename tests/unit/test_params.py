@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -54,3 +55,18 @@ def test_what_has_no_place_is_refused_and_changes_nothing(table: lp.PartitionedT
     with pytest.raises(InvalidInputError):
         table.search([0.0, 0.0], params={"a": 1}).to_arrow()
     assert table.version == before
+
+
+def test_a_list_may_have_its_parentheses_already() -> None:
+    rows = pa.table({"n": [1, 2, 3, 4]})
+    for test in ("n IN $some", "n IN ($some)", "n in ( $some )", "n NOT IN ($others)"):
+        params = {"others": [2, 4]} if "others" in test else {"some": [1, 3]}
+        assert lp.sql(f"SELECT n FROM t WHERE {test} ORDER BY n", params=params, t=rows).to_arrow()[
+            "n"
+        ].to_pylist() == [1, 3]
+
+
+def test_a_whole_number_that_is_too_large_is_refused_and_a_decimal_taken() -> None:
+    with pytest.raises(InvalidInputError, match="too large for a whole number of 64 bits"):
+        lp.sql("SELECT $v AS v", params={"v": 2**70})
+    assert lp.sql("SELECT $v AS v", params={"v": Decimal(2**70)}).to_list() == [{"v": 2**70}]

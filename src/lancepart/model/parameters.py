@@ -15,6 +15,8 @@ _PIECE = re.compile(
     r"""(?P<kept>'(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/)|\$(?P<name>\w+)""", re.DOTALL
 )
 _COMMENT = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`)|--[^\n]*|/\*.*?\*/""", re.DOTALL)
+_OPENED, _CLOSED = re.compile(r"\bin\s*\(\s*\Z", re.IGNORECASE), re.compile(r"\s*\)")
+"""What stands around a list that has its parentheses already."""
 
 Parameters = Mapping[str, Value]
 
@@ -22,8 +24,8 @@ Parameters = Mapping[str, Value]
 def with_values(sql: str, params: Parameters | None) -> str:
     """The same SQL with the values of its parameters.
 
-    >>> with_values("name = $name AND id IN $ids", {"name": "it's", "ids": [1, 2]})
-    "name = 'it''s' AND id IN (1, 2)"
+    >>> with_values("name = $name AND id IN $ids OR n IN ($ids)", {"name": "it's", "ids": [1, 2]})
+    "name = 'it''s' AND id IN (1, 2) OR n IN (1, 2)"
     """
     return with_all_values([sql], params)[0]
 
@@ -47,7 +49,9 @@ def with_all_values(texts: Sequence[str], params: Parameters | None) -> list[str
         if name not in params:
             raise InvalidInputError(f"there is no value for ${name}: params has {', '.join(params) or 'none'}")
         used.add(name)
-        return _literal(name, params[name])
+        literal = _literal(name, params[name])
+        listed = _is_list(params[name]) and _OPENED.search(found.string, 0, found.start())
+        return literal[1:-1] if listed and _CLOSED.match(found.string, found.end()) else literal
 
     for text in texts:
         if not isinstance(text, str):
@@ -85,13 +89,21 @@ def without_comments(sql: str) -> str:
     return _COMMENT.sub(lambda found: found[1] or " ", sql)
 
 
+def _is_list(value: Value) -> bool:
+    return isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes | bytearray)
+
+
 def _literal(name: str, value: Value) -> str:
-    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes | bytearray):
+    if _is_list(value):
         if not value:
             raise InvalidInputError(f"${name} is an empty list, which IN can't have")
         return f"({', '.join(_literal(name, item) for item in value)})"
     try:
         scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value)
         return quote_literal(scalar)
+    except OverflowError:
+        raise InvalidInputError(
+            f"${name} is {value!r}, which is too large for a whole number of 64 bits: give a decimal.Decimal"
+        ) from None
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InvalidInputError(f"${name} is {value!r}, which has no SQL: {error}") from None

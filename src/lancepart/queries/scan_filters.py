@@ -79,7 +79,10 @@ def _is_wide(kind: pa.DataType) -> bool:
 
 
 def scans_of(plan: LogicalPlan, schemas: Mapping[str, pa.Schema]) -> Iterator[ScanFilter]:
-    """Each scan of a plan with the filters right above it; the tables are given by their dotted names."""
+    """Each scan of a table with the filters right above it; the tables are given by their dotted names.
+
+    Functions that give rows, and the working tables of recursive queries, are scanned too, and are none of them.
+    """
     yield from _scans(plan, (), schemas)
 
 
@@ -88,6 +91,8 @@ def _scans(plan: LogicalPlan, above: Sequence[RawExpr], schemas: Mapping[str, pa
     kind = type(variant).__name__
     if kind == "TableScan":
         table = ".".join(part for part in variant.fqn() if part is not None)
+        if table not in schemas:
+            return
         projected = [name for _, name in variant.projection()]
         yield ScanFilter.of(table, [*above, *variant.filters()], projected, schemas[table])
         return

@@ -19,6 +19,8 @@ from lancepart.read.streams import LeafSource
 _BATCH_ROWS = 8_192
 _ITEM = re.compile(r"^(?P<name>.+?)(?:\s+(?P<way>asc|desc))?(?:\s+nulls\s+(?P<nulls>first|last))?$", re.IGNORECASE)
 
+_BETWEEN_COMMAS = re.compile(r"""(?:[^,"`]|"(?:[^"]|"")*"|`(?:[^`]|``)*`)+""")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
@@ -41,15 +43,28 @@ def parse_order(order_by: str | Sequence[str] | None, schema: pa.Schema, *, row_
     """
     if order_by is None:
         return ()
-    items = [order_by] if isinstance(order_by, str) else list(order_by)
+    items = _items(order_by, schema) if isinstance(order_by, str) else list(order_by)
     return tuple(_parsed(item, schema, row_ids=row_ids) for item in items)
+
+
+def _items(order_by: str, schema: pa.Schema) -> list[str]:
+    """What is between the commas of a text, those in quotes left alone; one name that holds a comma is that name."""
+    found = _ITEM.match(order_by.strip())
+    whole = found is not None and path_of(found["name"], schema) is not None
+    return [order_by] if whole else _BETWEEN_COMMAS.findall(order_by) or [order_by]
+
+
+def _unquoted(name: str, schema: pa.Schema) -> str:
+    """A column by its own name, and a field inside one as it was written."""
+    path = path_of(name, schema)
+    return path[0] if path is not None and len(path) == 1 else name
 
 
 def _parsed(item: object, schema: pa.Schema, *, row_ids: bool) -> Order:
     if not isinstance(item, str) or not item.strip():
         raise InvalidInputError(f"order_by has {item!r}: give names of columns, as in ['day DESC', 'id']")
     if path_of(item, schema) is not None:
-        return Order(column=item)
+        return Order(column=_unquoted(item, schema))
     found = _ITEM.match(item.strip())
     assert found is not None
     name = found["name"]
@@ -60,7 +75,7 @@ def _parsed(item: object, schema: pa.Schema, *, row_ids: bool) -> Order:
         )
     descending = (found["way"] or "").lower() == "desc"
     nulls_first = descending if found["nulls"] is None else found["nulls"].lower() == "first"
-    return Order(column=name, descending=descending, nulls_first=nulls_first)
+    return Order(column=_unquoted(name, schema), descending=descending, nulls_first=nulls_first)
 
 
 def ordered(

@@ -610,3 +610,12 @@ def test_columns_of_one_name_are_refused_where_one_would_be_lost() -> None:
             read()
     assert query.to_arrow().schema.names == ["id", "id"]
     assert query.to_pandas().values.tolist() == [[1, 2]]
+
+
+def test_rows_that_are_of_no_table_can_be_queried(events: lp.PartitionedTable) -> None:
+    assert lp.sql("SELECT sum(value) AS s FROM generate_series(1, 3)").to_list() == [{"s": 6}]
+    joined = "SELECT count(*) AS n FROM t JOIN range(0, 2) g ON t.id = g.value WHERE t.id < 1"
+    assert lp.sql(joined, t=events).to_list() == [{"n": 1}]
+    deeper = "SELECT t.id FROM r JOIN t ON t.id = r.id + 1 WHERE r.id < 3"
+    walked = f"WITH RECURSIVE r AS (SELECT id FROM t WHERE id = 1 UNION ALL {deeper}) SELECT id FROM r ORDER BY id"
+    assert lp.sql(walked, t=events).to_list() == [{"id": 1}, {"id": 2}, {"id": 3}]

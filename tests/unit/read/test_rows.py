@@ -169,3 +169,23 @@ def test_what_is_wrong_is_named(table: lp.PartitionedTable, tmp_path: Path) -> N
     own = lp.create_table(tmp_path / "own", pa.schema([("_rowid", pa.int64()), ("k", pa.int64())]), ["k"])
     with pytest.raises(InvalidInputError, match="rename it"):
         own.scan(with_row_id=True)
+
+
+def test_what_to_order_by_is_quoted_and_listed_as_in_sql(tmp_path: Path) -> None:
+    data = pa.table({"id": [1, 2, 3], "n": [3, None, 3], "a,b": [1, 2, 3], "s": [{"x": 1}, {"x": 2}, {"x": 0}]})
+    made = lp.create_table_from(tmp_path / "t", data, ["id"])
+    orders = {
+        '"id" DESC': [3, 2, 1],
+        "n, id DESC": [3, 1, 2],
+        '"n" DESC NULLS LAST, id': [1, 3, 2],
+        "a,b DESC": [3, 2, 1],
+        '"a,b" DESC, id': [3, 2, 1],
+        '"s"."x", `id`': [3, 1, 2],
+    }
+
+    for order, wanted in orders.items():
+        assert made.scan(order_by=order).to_arrow()["id"].to_pylist() == wanted, order
+        assert made.scan(columns=["id"], order_by=order, limit=2).to_arrow()["id"].to_pylist() == wanted[:2], order
+    for wrong in (",", "nope, id"):
+        with pytest.raises(TableColumnNotFoundError, match="to order by"):
+            made.scan(order_by=wrong)

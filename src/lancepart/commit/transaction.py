@@ -9,7 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import TypeVar, overload
+
+import pyarrow as pa
 
 from lancepart.commit import lookup, manifest_changes, merging, upserts, verbs
 from lancepart.commit.frame_writer import frame_writer
@@ -30,10 +32,10 @@ from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.aliases import RowSource
 from lancepart.model.ids import leaf_location
-from lancepart.model.parameters import Parameters, with_update_values, with_values
+from lancepart.model.parameters import Parameters, with_update_values
 from lancepart.model.predicate import Filter, Predicate
 from lancepart.model.spec import PartitionSpec
-from lancepart.model.where import Where
+from lancepart.model.where import Condition, Where, text_of, update_texts
 from lancepart.plan import planner
 from lancepart.plan.planner import Plan
 from lancepart.read import leaf as reading
@@ -158,24 +160,36 @@ class Transaction:
             if not self._adopted(APPEND, data):
                 verbs.append(self, data)
 
-    def overwrite(self, data: RowSource, where: Filter | None = None) -> None:
+    def overwrite(self, data: RowSource, where: Filter | Where = None) -> None:
         """Replace the partitions that the data touches, or the rows that a filter matches."""
+        where = self._filter(where)
         with self._whole():
             if not self._adopted(OVERWRITE if where is None else WHERE, data, where=where):
                 verbs.overwrite(self, data, where)
 
-    def delete(self, where: Filter, *, params: Parameters | None = None) -> None:
+    def delete(self, where: Filter | Condition, *, params: Parameters | None = None) -> None:
         """Remove the rows that match; ``params`` are the values of ``$name`` in the filter."""
         with self._whole():
-            verbs.delete(self, where if params is None else with_values(str(where), params))
+            verbs.delete(self, self._filter(where, params))
 
-    def update(self, set: Mapping[str, str], where: Filter | None = None, *, params: Parameters | None = None) -> None:
+    def update(self, set: Mapping[str, str], where: Filter | Where = None, *, params: Parameters | None = None) -> None:
         """Set columns to SQL expressions in the rows that match."""
         with self._whole():
-            if params is None:
-                verbs.update(self, set, where)
+            if isinstance(where, Predicate):
+                verbs.update(self, with_update_values(set, None, params)[0], where)
             else:
-                verbs.update(self, *with_update_values(set, None if where is None else str(where), params))
+                verbs.update(self, *update_texts(set, where, self._columns, params))
+
+    @overload
+    def _filter(self, where: Filter | Condition, params: Parameters | None = None) -> Filter: ...
+    @overload
+    def _filter(self, where: Filter | Where, params: Parameters | None = None) -> Filter | None: ...
+    def _filter(self, where: Filter | Where, params: Parameters | None = None) -> Filter | None:
+        """A filter as the tree that it is, or as SQL."""
+        return where if isinstance(where, Predicate) else text_of(where, self._columns, params)
+
+    def _columns(self) -> pa.Schema:
+        return self.metadata.plain_schema
 
     def upsert(self, data: RowSource, on: Sequence[str]) -> None:
         """Replace the rows that have the same key, and add the others."""

@@ -15,6 +15,8 @@ from lancepart.model.quoting import quote_identifier, quote_literal, quote_strin
 
 _COMPARISONS = {"equal": "=", "not_equal": "<>", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
 _ARITHMETIC = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/"}
+_PARTS = frozenset({"year", "month", "day", "hour"})
+_CASTS = {pa.float64(): "DOUBLE", pa.int64(): "BIGINT"}
 _SKIP, _EMIT_NULL = 1, 2
 
 
@@ -162,6 +164,10 @@ class _Translator:
         chosen = {} if options is None else dict(zip(options.type.names, options.values(), strict=True))
         if name == "is_valid":
             return _said(f"({value.sql} IS NOT NULL)")
+        if name == "is_nan" and self.trusting and value.kind == "float":
+            return _said(f"isnan({value.sql})")
+        if name == "is_null" and chosen["nan_is_null"].as_py() and self.trusting and value.kind == "float":
+            return _said(f"({value.sql} IS NULL OR isnan({value.sql}))")
         if name == "is_null" and not chosen["nan_is_null"].as_py():
             return _said(f"({value.sql} IS NULL)")
         if name == "is_in":
@@ -209,12 +215,24 @@ class _Translator:
                 names = [name for _, name in self.steps[self.at : self.at + int(text)]]
                 self.at += int(text)
             return self._field(names)
-        values, _ = self._arguments(text)
+        values, options = self._arguments(text)
+        if len(values) == 1 and values[0] is not None:
+            return self._computed(text, values[0], options)
         operator = _ARITHMETIC.get(text.removesuffix("_checked"))
         known = [value for value in values if value is not None]
         if not self.trusting or operator is None or len(known) != 2:
             return None
         return _Value(sql=f"({known[0].sql} {operator} {known[1].sql})", kind="other")
+
+    def _computed(self, name: str, value: _Value, options: pa.StructScalar | None) -> _Value | None:
+        """A function of one operand: a part of a date or of a time without a zone, or a cast of whole numbers."""
+        if name in _PARTS and (value.kind == "timestamp" or (value.kind == "date" and name != "hour")):
+            return _Value(sql=f"{name}({value.sql})", kind="int")
+        if name == "cast" and options is not None and self.trusting and value.kind == "int":
+            wanted = options.type.field("to_type").type
+            kind = next((sql for data_type, sql in _CASTS.items() if data_type == wanted), None)
+            return None if kind is None else _Value(sql=f"CAST({value.sql} AS {kind})", kind=_kind(wanted))
+        return None
 
     def _field(self, names: Sequence[str]) -> _Value | None:
         kind: pa.DataType | pa.Schema = self.schema

@@ -13,13 +13,19 @@ import pyarrow as pa
 from lancepart.errors import InvalidInputError
 from lancepart.model.aliases import JsonObject, Value
 from lancepart.model.quoting import quote_identifier, quote_literal, quote_string
+from lancepart.model.transforms.base import MAX_INT32
 
 if TYPE_CHECKING:
     import polars as pl
 
 _COMPARISONS = {"Eq": "=", "NotEq": "<>", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}
+_SAMENESS = {"EqValidity": "IS NOT DISTINCT FROM", "NotEqValidity": "IS DISTINCT FROM"}
 _CHAINS = {"And": "AND", "Or": "OR", "LogicalAnd": "AND", "LogicalOr": "OR"}
 _ARITHMETIC = {"Plus": "+", "Minus": "-", "Multiply": "*"}
+_PARTS = {"Year": "year", "Month": "month", "Day": "day", "Hour": "hour"}
+_BOUNDS = {"Both": (">=", "<="), "Left": (">=", "<"), "Right": (">", "<="), "None": (">", "<")}
+_CASTS = {"Float64": "DOUBLE", "Int64": "BIGINT"}
+_REGEX = frozenset(".^$*+?{}[]\\|()")
 _UNITS = {"Microseconds": "us", "Milliseconds": "ms", "Nanoseconds": "ns"}
 
 
@@ -57,7 +63,7 @@ class _Translator:
         ((kind, value),) = node.items()
         if kind == "BinaryExpr" and value["op"] in _CHAINS:
             return self._chain(_CHAINS[value["op"]], [value["left"], value["right"]])
-        if kind == "BinaryExpr" and value["op"] in _COMPARISONS:
+        if kind == "BinaryExpr" and value["op"] in _COMPARISONS | _SAMENESS:
             return self._comparison(value)
         if kind == "Function":
             return self._function(value["function"], value["input"])
@@ -83,7 +89,8 @@ class _Translator:
         left, right = value["left"], value["right"]
         if self.loosely and (self._is_delicate(left) or self._is_delicate(right)):
             raise UntranslatableError("floats, NaN and zeros compare differently in Polars")
-        return f"({self.value(left)} {_COMPARISONS[value['op']]} {self.value(right)})"
+        operator = (_COMPARISONS | _SAMENESS)[value["op"]]
+        return f"({self.value(left)} {operator} {self.value(right)})"
 
     def _function(self, function: JsonObject | str, operands: list[JsonObject]) -> str:
         ((kind, name),) = function.items() if isinstance(function, dict) else ((function, ""),)
@@ -92,12 +99,31 @@ class _Translator:
         if kind == "StringExpr" and name in ("StartsWith", "EndsWith"):
             function_name = {"StartsWith": "starts_with", "EndsWith": "ends_with"}[name]
             return f"{function_name}({self.value(operands[0])}, {self.value(operands[1])})"
+        if kind == "StringExpr" and isinstance(name, dict) and "Contains" in name:
+            return self._contains(name["Contains"], operands)
         raise UntranslatableError(f"the function {kind} {name} of Polars has no SQL here: write the filter as SQL")
+
+    def _contains(self, options: JsonObject, operands: list[JsonObject]) -> str:
+        """A search for a text, or for a regular expression: Polars and DataFusion have the same engine for these."""
+        pattern = operands[1]["Literal"]["Scalar"]["String"]
+        plain = options["literal"] or not _REGEX.intersection(pattern)
+        return f"{'contains' if plain else 'regexp_like'}({self.value(operands[0])}, {quote_string(pattern)})"
+
+    def _between(self, closed: str, operands: list[JsonObject]) -> str:
+        if self.loosely and any(map(self._is_delicate, operands)):
+            raise UntranslatableError("floats compare differently in Polars")
+        first, low, high = map(self.value, operands)
+        above, below = _BOUNDS[closed]
+        return f"({first} {above} {low} AND {first} {below} {high})"
 
     def _boolean(self, name: JsonObject | str, operands: list[JsonObject]) -> str:
         if name == "Not":
             return f"(NOT {_Translator(self.schema, loosely=False).strictly(operands[0], self)})"
+        if isinstance(name, dict) and "IsBetween" in name:
+            return self._between(name["IsBetween"]["closed"], operands)
         first = self.value(operands[0])
+        if name in ("IsNan", "IsNotNan") and self._is_delicate(operands[0]):
+            return f"({'NOT ' if name == 'IsNotNan' else ''}isnan({first}))"
         if name in ("IsNull", "IsNotNull"):
             return f"({first} IS {'NOT ' if name == 'IsNotNull' else ''}NULL)"
         if isinstance(name, dict) and "IsIn" in name and not name["IsIn"].get("nulls_equal"):
@@ -139,10 +165,42 @@ class _Translator:
             return _literal(value)
         if kind == "BinaryExpr" and value["op"] in _ARITHMETIC and not self.loosely:
             return f"({self.value(value['left'])} {_ARITHMETIC[value['op']]} {self.value(value['right'])})"
+        if kind == "BinaryExpr" and value["op"] == "Modulus":
+            return self._modulus(value["left"], value["right"])
+        if kind == "Cast" and not self.loosely and self._is_whole(value["expr"]):
+            return f"CAST({self.value(value['expr'])} AS {_CASTS[value['dtype']['Literal']]})"
+        if kind == "Function" and isinstance(value["function"], dict) and "TemporalExpr" in value["function"]:
+            return self._part(value["function"]["TemporalExpr"], value["input"][0])
         if kind == "Function" and isinstance(value["function"], dict) and "StructExpr" in value["function"]:
             name = value["function"]["StructExpr"]["FieldByName"]
             return f"{self.value(value['input'][0])}[{quote_string(name)}]"
         raise UntranslatableError(f"{kind} of Polars has no SQL here: write the filter as SQL")
+
+    def _modulus(self, left: JsonObject, right: JsonObject) -> str:
+        """A remainder that is never negative, as in Polars, by a whole number."""
+        number = _literal(right["Literal"])
+        if not self._is_whole(left) or not number.isdigit() or not 0 < int(number) <= MAX_INT32:
+            raise UntranslatableError(
+                "a remainder of Polars has SQL for a column of whole numbers and a positive number"
+            )
+        return f"((({self.value(left)} % {number}) + {number}) % {number})"
+
+    def _part(self, name: str, operand: JsonObject) -> str:
+        """A part of a date or of a time without a zone: Polars takes those of others in their zone."""
+        kind = self._type(operand)
+        dated = kind is not None and pa.types.is_date(kind) and name != "Hour"
+        if not dated and (kind is None or not pa.types.is_timestamp(kind) or kind.tz is not None):
+            raise UntranslatableError(f"{name} of Polars has SQL for dates and for times without a zone")
+        return f"{_PARTS[name]}({self.value(operand)})"
+
+    def _is_whole(self, node: JsonObject) -> bool:
+        kind = self._type(node)
+        return kind is not None and pa.types.is_integer(kind) and not pa.types.is_uint64(kind)
+
+    def _type(self, node: JsonObject) -> pa.DataType | None:
+        """The type of a column; None of anything else."""
+        name = node.get("Column")
+        return self.schema.field(name).type if name in self.schema.names else None
 
 
 def _literal(value: JsonObject) -> str:

@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias, Union
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias, Union, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.errors import InvalidInputError
 from lancepart.model.arrow_filter import translated
-from lancepart.model.parameters import Parameters, with_filter_values, with_values
+from lancepart.model.parameters import Parameters, with_filter_values, with_update_values, with_values
 from lancepart.model.polars_filter import from_polars
 
 if TYPE_CHECKING:
     import polars as pl
 
-Where: TypeAlias = Union[str, pc.Expression, "pl.Expr", None]
+Condition: TypeAlias = Union[str, pc.Expression, "pl.Expr"]
+"""A filter."""
+
+Where: TypeAlias = Condition | None
 """A filter, or none."""
+
+
+@overload
+def text_of(where: Condition, schema: Callable[[], pa.Schema], params: Parameters | None = None) -> str: ...
+@overload
+def text_of(where: Where, schema: Callable[[], pa.Schema], params: Parameters | None = None) -> str | None: ...
+def text_of(where: Where, schema: Callable[[], pa.Schema], params: Parameters | None = None) -> str | None:
+    """A filter as SQL; the schema is only loaded if it is an expression of pyarrow or Polars."""
+    if where is None or isinstance(where, str):
+        return with_filter_values(where, params)
+    return as_sql(where, schema(), params)
+
+
+def update_texts(
+    values: Mapping[str, str], where: Where, schema: Callable[[], pa.Schema], params: Parameters | None
+) -> tuple[Mapping[str, str], str | None]:
+    """The expressions and the filter of an update as SQL, with the values of their parameters."""
+    if where is None or isinstance(where, str):
+        return with_update_values(values, where, params)
+    return with_update_values(values, None, params)[0], as_sql(where, schema())
 
 
 def as_sql(where: Where, schema: pa.Schema, params: Parameters | None = None) -> str | None:

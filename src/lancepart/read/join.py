@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import pyarrow as pa
 
@@ -15,9 +15,11 @@ from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.config import config
 from lancepart.model.join_keys import common_type
+from lancepart.model.parameters import Parameters
 from lancepart.model.parse import parse
 from lancepart.model.predicate import Filter, Predicate
 from lancepart.model.suggest import near
+from lancepart.model.where import Where, as_sql
 from lancepart.plan import join_planner as joins
 from lancepart.plan.join_compatibility import JoinKey
 from lancepart.plan.join_planner import JoinPlan, JoinSide
@@ -35,6 +37,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 On = Sequence[str | tuple[str, str]]
+
+
+class JoinOptions(TypedDict, total=False):
+    """The options of a join besides its keys, kind, filter and columns."""
+
+    suffix: str
+    memory: int | None
+    params: Parameters | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,11 +67,12 @@ class Join(Result):
         right: Scan,
         on: On,
         how: str,
-        where: str | None,
+        where: Where,
         columns: Sequence[str] | None,
         *,
         suffix: str = "_right",
         memory: int | None = None,
+        params: Parameters | None = None,
     ) -> Join:
         """Check the arguments and that the partitionings allow it; no leaf is opened yet."""
         kind = kind_of_join(how)
@@ -74,7 +85,7 @@ class Join(Result):
             right=right,
             keys=keys,
             how=kind,
-            where=where,
+            where=as_sql(where, schema_of(found), params),
             all_columns=found,
             columns=chosen(found, columns),
             memory=memory,

@@ -32,8 +32,9 @@ from lancepart.layout.table_manifest import (
     travelling,
 )
 from lancepart.model.aliases import RowSource
-from lancepart.model.parameters import Parameters, with_filter_values, with_update_values, with_values
+from lancepart.model.parameters import Parameters
 from lancepart.model.spec import PartitionField, PartitionSpec
+from lancepart.model.where import Condition, Where, text_of, update_texts
 from lancepart.storage.dataset import Dataset
 from lancepart.storage.root import Root
 from lancepart.table.readable import ReadableTable
@@ -86,7 +87,7 @@ class PartitionedTable(ReadableTable):
     def overwrite(
         self,
         data: RowSource,
-        where: str | None = None,
+        where: Where = None,
         *,
         whole_table: bool = False,
         params: Parameters | None = None,
@@ -100,19 +101,19 @@ class PartitionedTable(ReadableTable):
         data = self._given(data)
         if whole_table and where is not None:
             raise InvalidInputError("whole_table replaces all rows, and where only some: give one of them")
-        where = "true" if whole_table else with_filter_values(where, params)
-        return self._perform(Overwrite(data=data, where=where, distribution=distribution), idempotency_key)
+        test = "true" if whole_table else text_of(where, self._columns, params)
+        return self._perform(Overwrite(data=data, where=test, distribution=distribution), idempotency_key)
 
     def delete(
-        self, where: str, *, params: Parameters | None = None, idempotency_key: str | None = None
+        self, where: Condition, *, params: Parameters | None = None, idempotency_key: str | None = None
     ) -> CommitResult | None:
         """Remove the rows that match; ``params`` are the values of ``$name`` in the filter."""
-        return self._perform(Delete(where=with_values(where, params)), idempotency_key)
+        return self._perform(Delete(where=text_of(where, self._columns, params)), idempotency_key)
 
     def update(
         self,
         set: Mapping[str, str],
-        where: str | None = None,
+        where: Where = None,
         *,
         params: Parameters | None = None,
         idempotency_key: str | None = None,
@@ -121,7 +122,7 @@ class PartitionedTable(ReadableTable):
 
         ``params`` are the values of ``$name`` in the expressions and in the filter.
         """
-        values, test = with_update_values(set, where, params)
+        values, test = update_texts(set, where, self._columns, params)
         return self._perform(Update(values=values, where=test), idempotency_key)
 
     def upsert(
@@ -145,6 +146,9 @@ class PartitionedTable(ReadableTable):
         self._refuse_past()
         manifest = committing(self._manifest, "transaction")
         return Transaction(manifest=manifest, isolation=isolation, idempotency=_idempotency(idempotency_key))
+
+    def _columns(self) -> pa.Schema:
+        return self.schema
 
     def _perform(self, action: Action, key: str | None) -> CommitResult | None:
         self._refuse_past()

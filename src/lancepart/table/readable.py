@@ -18,11 +18,11 @@ from lancepart.layout.table_manifest import (
     past_version,
 )
 from lancepart.model.aliases import RowSource
-from lancepart.model.parameters import Parameters, with_filter_values
+from lancepart.model.parameters import Parameters
 from lancepart.model.spec import PartitionSpec
 from lancepart.model.where import Where
 from lancepart.read.engine import cluster
-from lancepart.read.join import Join
+from lancepart.read.join import Join, JoinOptions
 from lancepart.read.rerank import Reranker
 from lancepart.read.result import Result
 from lancepart.read.scan import Scan, ScanOptions
@@ -208,7 +208,7 @@ class ReadableTable(Result):
         request = BatchRequest(column=column, query=query, options={"k": k, **options})
         return cluster().search(self.scan(where, columns, version=version, params=params), queries, request)
 
-    def warm(self, where: str | None = None, columns: Sequence[str] | None = None) -> int:
+    def warm(self, where: Where = None, columns: Sequence[str] | None = None) -> int:
         """Load what searches of the partitions that match a filter need into memory; returns the bytes held.
 
         That is the leaves, vectors and indices of texts of the columns named, of all that have an index unless named.
@@ -217,7 +217,7 @@ class ReadableTable(Result):
 
         return warm(self.scan(where), columns)
 
-    def to_lance(self, where: str | None = None, version: int | str | datetime | None = None) -> Dataset:
+    def to_lance(self, where: Where = None, version: int | str | datetime | None = None) -> Dataset:
         """The table at a snapshot, or the rows that match, as one ``lance.LanceDataset`` in memory.
 
         No row is copied: it names the leaves' files, and hides rows that do not match by deletion files of its own.
@@ -231,7 +231,7 @@ class ReadableTable(Result):
         other: ReadableTable | RowSource,
         on: Sequence[str | tuple[str, str]],
         how: str = "inner",
-        where: str | None = None,
+        where: Where = None,
         columns: Sequence[str] | None = None,
         *,
         suffix: str = "_right",
@@ -243,13 +243,13 @@ class ReadableTable(Result):
         Where they do not, the smaller side is broadcast or both are split by the keys; ``explain()`` says so. Rows that
         are no table are written to a temporary one first. ``params`` are the values of ``$name`` in the filter.
         """
-        where = with_filter_values(where, params)
+        options: JoinOptions = {"suffix": suffix, "memory": memory, "params": params}
         if isinstance(other, ReadableTable):
-            return Join.of(self.scan(), other.scan(), on, how, where, columns, suffix=suffix, memory=memory)
+            return Join.of(self.scan(), other.scan(), on, how, where, columns, **options)
         rows = TemporaryTable.of(self._given(other))
         try:
             right = ReadableTable(rows.manifest).scan()
-            join = Join.of(self.scan(), right, on, how, where, columns, suffix=suffix, memory=memory)
+            join = Join.of(self.scan(), right, on, how, where, columns, **options)
         except BaseException:
             rows.remove()
             raise
@@ -262,15 +262,13 @@ class ReadableTable(Result):
 
         return describe(self._manifest, self._version)
 
-    def to_dataset(
-        self, where: str | None = None, *, version: int | str | datetime | None = None
-    ) -> PartitionedDataset:
+    def to_dataset(self, where: Where = None, *, version: int | str | datetime | None = None) -> PartitionedDataset:
         """The table at one snapshot as a ``pyarrow.dataset.Dataset``, whose filters prune partitions."""
         from lancepart.read.dataset import PartitionedDataset
 
         return PartitionedDataset(self.scan(where, version=version))
 
-    def lazy(self, where: str | None = None, *, version: int | str | datetime | None = None) -> pl.LazyFrame:
+    def lazy(self, where: Where = None, *, version: int | str | datetime | None = None) -> pl.LazyFrame:
         """The table at one snapshot as a Polars LazyFrame, whose predicates prune partitions."""
         from lancepart.read.polars_source import lazy_frame
 

@@ -619,3 +619,105 @@ def test_rows_that_are_of_no_table_can_be_queried(events: lp.PartitionedTable) -
     deeper = "SELECT t.id FROM r JOIN t ON t.id = r.id + 1 WHERE r.id < 3"
     walked = f"WITH RECURSIVE r AS (SELECT id FROM t WHERE id = 1 UNION ALL {deeper}) SELECT id FROM r ORDER BY id"
     assert lp.sql(walked, t=events).to_list() == [{"id": 1}, {"id": 2}, {"id": 3}]
+
+
+MIXED = pa.table(
+    {
+        "id": pa.array(range(60), pa.int64()),
+        "n": pa.array([None if i % 11 == 0 else i % 17 - 8 for i in range(60)], pa.int32()),
+        "f": pa.array([[1.5, float("nan"), None, -2.0][i % 4] for i in range(60)], pa.float64()),
+        "s": pa.array([["a", "Ab", "", None, "x.y", "o'b"][i % 6] for i in range(60)]),
+        "d": pa.array([None if i % 13 == 0 else date(2023, 12, 1) + timedelta(days=i * 9) for i in range(60)]),
+        "ts": pa.array([datetime(2024, 1, 1) + timedelta(hours=i * 7) for i in range(60)], pa.timestamp("us")),
+        "at": pa.array(
+            [datetime(2024, 1, 1) + timedelta(hours=i) for i in range(60)], pa.timestamp("us", "Asia/Tokyo")
+        ),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: Any) -> lp.PartitionedTable:
+    return lp.create_table_from(tmp_path_factory.mktemp("mixed") / "t", MIXED, ["year(d)", "bucket(3, id)"])
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        pl.col("n").is_between(-3, 3),
+        pl.col("n").is_between(-3, pl.col("id"), closed="none"),
+        ~pl.col("n").is_between(-3, 3, closed="left"),
+        pl.col("d").is_between(date(2024, 1, 1), date(2024, 6, 1), closed="right"),
+        pl.col("d").dt.year() == 2024,
+        (pl.col("d").dt.month() > 6) & (pl.col("ts").dt.hour() < 5),
+        pl.col("ts").dt.day() == 2,
+        pl.col("n") % 3 == 2,
+        pl.col("n") % 5 != 0,
+        pl.col("n").cast(pl.Float64) > 2.5,
+        pl.col("n").cast(pl.Int64) == pl.col("id"),
+        pl.col("s").str.contains("a"),
+        pl.col("s").str.contains(".", literal=True),
+        pl.col("s").str.contains("^[aA]b?$"),
+        ~pl.col("s").str.contains("'"),
+        pl.col("f").is_nan(),
+        pl.col("f").is_not_nan(),
+        pl.col("s").eq_missing(None),
+        pl.col("n").ne_missing(3),
+    ],
+    ids=str,
+)
+def test_more_of_polars_means_the_same_as_a_filter(mixed: lp.PartitionedTable, where: pl.Expr) -> None:
+    wanted = sorted(pl.DataFrame(MIXED).filter(where)["id"].to_list())
+
+    assert sorted(mixed.scan(where).to_arrow()["id"].to_pylist()) == wanted
+    assert sorted(mixed.lazy().filter(where).collect()["id"].to_list()) == wanted
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        pc.year(pc.field("d")) == 2024,
+        (pc.month(pc.field("d")) > 6) | (pc.hour(pc.field("ts")) == 7),
+        ~(pc.day(pc.field("ts")) == 2),
+        pc.field("n").cast(pa.float64()) > 2.5,
+        pc.field("f").is_nan(),
+        pc.field("f").is_null(nan_is_null=True),
+    ],
+    ids=str,
+)
+def test_more_of_pyarrow_means_the_same_as_a_filter(mixed: lp.PartitionedTable, where: pc.Expression) -> None:
+    wanted = sorted(MIXED.filter(where)["id"].to_pylist())
+
+    assert sorted(mixed.scan(where).to_arrow()["id"].to_pylist()) == wanted
+    assert sorted(mixed.to_dataset().to_table(filter=where)["id"].to_pylist()) == wanted
+
+
+def test_parts_of_dates_prune_and_those_in_another_zone_are_refused(mixed: lp.PartitionedTable) -> None:
+    assert len(mixed.scan(pl.col("d").dt.year() == 2025).plan().leaves) == 3
+    assert len(mixed.scan(pc.year(pc.field("d")) == 2025).plan().leaves) == 3
+    for where in (pl.col("at").dt.hour() == 3, pc.hour(pc.field("at")) == 3, pl.col("n") % -3 == 0):
+        with pytest.raises(InvalidInputError, match=r"has SQL for|has no SQL"):
+            mixed.scan(where)
+
+
+@pytest.mark.parametrize("field", [pl.col, pc.field])
+@pytest.mark.parametrize("layout", ["manifest", "hive"])
+def test_every_verb_takes_expressions(tmp_path: Path, field: Any, layout: str) -> None:
+    table = lp.create_table(tmp_path / "t", pa.schema([("id", pa.int64()), ("k", pa.string())]), ["k"], layout=layout)
+    table.append([{"id": i, "k": "ab"[i % 2]} for i in range(10)])
+
+    table.delete(field("id") == 0)
+    table.update({"id": "id + $step"}, field("id") > 7, params={"step": 100})
+    table.overwrite([{"id": 3, "k": "z"}], field("id") == 3)
+    assert sorted(table.to_arrow()["id"].to_pylist()) == [1, 2, 3, 4, 5, 6, 7, 108, 109]
+    other = pa.table({"id": [1, 2, 3], "name": ["x", "y", "z"]})
+    assert table.join(other, on=["id"], where=field("name") == "z").to_arrow()["k"].to_pylist() == ["z"]
+    assert table.to_lance(field("id") > 100).count_rows() == 2
+    if layout == "manifest":
+        with table.transaction() as tx:
+            tx.delete(field("id") == 1)
+            tx.update({"k": "'w'"}, field("id") == 2)
+            tx.overwrite([{"id": 4, "k": "v"}], field("id") == 4)
+        assert sorted(table.scan((field("k") == "w") | (field("k") == "v")).to_arrow()["id"].to_pylist()) == [2, 4]
+    with pytest.raises(InvalidInputError, match="put the values into it"):
+        table.delete(field("id") == 1, params={"a": 1})

@@ -27,6 +27,7 @@ query: lp.Query = lp.sql("SELECT 1 FROM t", t=table)
 merged: lp.CommitResult | None = table.merge([{"id": 1}], on=["id"]).when_matched_update_all().execute()
 db: lp.Connection = lp.connect("warehouse")
 names: list[str] = db.list_tables()
+plain: int = db.lance_table("t").version
 there: bool = lp.exists("root")
 rows: int | None = table.describe().rows
 changes: lp.Changes = table.changes(1)
@@ -40,6 +41,7 @@ table = lp.open_table("root")
 number: str = table.count_rows()
 table.scan("id > 1", ofset=3)
 lp.exists(3)
+lp.upgrade("root", spark="local[*]")
 """
 
 
@@ -56,4 +58,4 @@ def test_a_script_of_a_caller_passes_strict_mypy_and_a_wrong_one_does_not(tmp_pa
         )
 
     assert found["right"].returncode == 0, found["right"].stdout
-    assert found["wrong"].stdout.count("error:") == 3, found["wrong"].stdout
+    assert found["wrong"].stdout.count("error:") == 4, found["wrong"].stdout

@@ -14,15 +14,15 @@ from lancepart.errors import InvalidInputError, TableAlreadyExistsError, TableNo
 from lancepart.layout import same_definition
 from lancepart.layout.addresses import public_options
 from lancepart.layout.metadata import STRONG
-from lancepart.model.aliases import Value
 from lancepart.model.html_text import html_table
 from lancepart.model.parameters import Parameters, with_values, without_comments
 from lancepart.model.spec import PartitionField
 from lancepart.model.suggest import near
 from lancepart.queries.query import MOST_NAMES, Name, Query
 from lancepart.queries.sources import LanceSource, QuerySource, TableSource, source_of
-from lancepart.queries.warehouse import Warehouse
+from lancepart.queries.warehouse import Entry, Warehouse
 from lancepart.storage import lance_tables
+from lancepart.storage.dataset import Dataset
 from lancepart.table import PartitionedTable, create_table, open_table
 
 
@@ -87,7 +87,7 @@ class Connection:
             )
         return self._opened(found.location, version)
 
-    def lance_table(self, name: str | Sequence[str], *, version: int | str | None = None) -> Value:
+    def lance_table(self, name: str | Sequence[str], *, version: int | str | None = None) -> Dataset:
         """A plain Lance table of the warehouse as a ``lance.LanceDataset``."""
         path = _path(name)
         found = self._find(path)
@@ -175,7 +175,7 @@ class Connection:
         """Give a table another name or namespace."""
         self._warehouse.rename(_path(name), _path(new_name))
 
-    def _find(self, path: Name) -> Value:
+    def _find(self, path: Name) -> Entry:
         try:
             return self._warehouse.find(path)
         except TableNotFoundError:
@@ -202,7 +202,7 @@ class Connection:
             known = self._tables[location] = open_table(root, storage_options=options)
         return known
 
-    def _plain(self, location: str, version: int | str | None) -> object:
+    def _plain(self, location: str, version: int | str | None) -> Dataset:
         root, options = self._where(location)
         return lance_tables.opened(root, options, version)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -27,6 +27,7 @@ from lancepart.table.partitioned import PartitionedTable
 
 if TYPE_CHECKING:
     import polars as pl
+    from pyspark.sql import SparkSession
 
 
 Partitioning = Sequence[str | PartitionField]
@@ -155,7 +156,7 @@ def upgrade(
     root: str | os.PathLike[str],
     *,
     namespace: Sequence[str] = (),
-    spark: Any = None,
+    spark: SparkSession | None = None,
     remove_old: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> PartitionedTable:

@@ -228,6 +228,12 @@ def join_keys(on: On, left: TableMetadata, right: TableMetadata) -> tuple[JoinKe
     return tuple(keys)
 
 
+def key_types(on: On, schema: pa.Schema) -> dict[str, pa.DataType]:
+    """The types that a table has for the keys of the rows it is joined with, by their names there."""
+    pairs = [(item, item) if isinstance(item, str) else tuple(item) for item in ([] if isinstance(on, str) else on)]
+    return {pair[1]: schema.field(pair[0]).type for pair in pairs if len(pair) == 2 and pair[0] in schema.names}
+
+
 def _type_of(name: str, side: str, metadata: TableMetadata) -> pa.DataType:
     schema = metadata.plain_schema
     if name not in schema.names:

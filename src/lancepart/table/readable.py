@@ -22,7 +22,7 @@ from lancepart.model.parameters import Parameters
 from lancepart.model.spec import PartitionSpec
 from lancepart.model.where import Where
 from lancepart.read.engine import cluster
-from lancepart.read.join import Join, JoinOptions
+from lancepart.read.join import Join, JoinOptions, key_types
 from lancepart.read.rerank import Reranker
 from lancepart.read.result import Result
 from lancepart.read.scan import Scan, ScanOptions
@@ -246,7 +246,7 @@ class ReadableTable(Result):
         options: JoinOptions = {"suffix": suffix, "memory": memory, "params": params}
         if isinstance(other, ReadableTable):
             return Join.of(self.scan(), other.scan(), on, how, where, columns, **options)
-        rows = TemporaryTable.of(self._given(other))
+        rows = TemporaryTable.of(self._given(other), key_types(on, self.schema))
         try:
             right = ReadableTable(rows.manifest).scan()
             join = Join.of(self.scan(), right, on, how, where, columns, **options)

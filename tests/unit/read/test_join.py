@@ -10,6 +10,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -19,6 +20,7 @@ from lancepart.errors import (
     InvalidInputError,
     InvalidTableStateError,
     TableColumnNotFoundError,
+    TableSchemaValidationError,
     UnsupportedOperationError,
 )
 from lancepart.read import group
@@ -378,3 +380,14 @@ def test_a_join_of_what_does_not_agree_within_little_memory(tmp_path: Path) -> N
     join = left.join(right, on=["id"], columns=["id"], memory=1)
 
     assert sorted(join.to_arrow()["id"].to_pylist()) == ids
+
+
+def test_whole_floats_of_pandas_are_keys_of_whole_numbers(tmp_path: Path) -> None:
+    table = lp.create_table_from(tmp_path / "t", pa.table({"id": [1, 2, 3], "k": ["a", "b", "a"]}), ["k"])
+    frame = pd.DataFrame({"key": [1.0, None, 3.0], "name": ["x", "y", "z"]})
+
+    found = table.join(frame, on=[("id", "key")], columns=["id", "name"]).to_arrow()
+
+    assert sorted(found.to_pylist(), key=str) == [{"id": 1, "name": "x"}, {"id": 3, "name": "z"}]
+    with pytest.raises(TableSchemaValidationError, match=r"'key': 1\.5"):
+        table.join(pd.DataFrame({"key": [2.0, 1.5]}), on=[("id", "key")])

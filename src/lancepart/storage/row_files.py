@@ -60,7 +60,7 @@ class RowFiles:
     def _dataset(self, schema: pa.Schema | None) -> ds.Dataset:
         first = self.paths[0]
         found = _found(self.paths, self.storage_options)
-        kind = self.format or _format_of(found[0].path)
+        kind = self.format or _common_format([file.path for file in found])
         if kind == "lance":
             if len(found) > 1:
                 raise InvalidInputError(f"{len(found)} Lance tables match {first!r}: give one at a time")
@@ -178,6 +178,18 @@ def _listed_remotely(system: pa_fs.FileSystem, path: str) -> list[str]:
     return sorted(
         each.path for each in inside if each.type == pa_fs.FileType.File and fnmatch.fnmatchcase(each.path, path)
     )
+
+
+def _common_format(paths: Sequence[str]) -> str:
+    """The format of files; one whose name does not say is taken for that of the first."""
+    first = _format_of(paths[0])
+    for path in paths:
+        other = _FORMATS.get(extension(path), first)
+        if other != first:
+            raise InvalidInputError(
+                f"{paths[0]!r} is {first} and {path!r} is {other}: give files of one format at a time"
+            )
+    return first
 
 
 def _format_of(path: str) -> str:

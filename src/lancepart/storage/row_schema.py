@@ -21,6 +21,7 @@ from lancepart.errors import InvalidInputError
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _READERS = 8
+_FIRST_BYTES = 1_024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +92,22 @@ def _inspected(file: FoundFile, format: ds.FileFormat) -> pa.Schema:
     try:
         return format.inspect(file.path, file.system)
     except pa.ArrowInvalid as error:
-        kind = format.default_extname
-        raise InvalidInputError(f"{file.path!r} can't be read as {kind}: {error}: correct the file") from None
+        kind, hint = format.default_extname, _hint(file, format)
+        raise InvalidInputError(
+            f"{file.path!r} can't be read as {kind}: {hint or f'{error}: correct the file'}"
+        ) from None
+
+
+def _hint(file: FoundFile, format: ds.FileFormat) -> str | None:
+    """What a file holds, if it is of a form that is close to the one expected."""
+    with file.system.open_input_stream(file.path) as stream:
+        if isinstance(format, ds.JsonFileFormat) and stream.read(_FIRST_BYTES).lstrip().startswith(b"["):
+            return "it is one JSON array: write an object a line, or read it with json.load and give the list"
+        try:
+            is_stream = isinstance(format, ds.IpcFileFormat) and pa.ipc.open_stream(stream) is not None
+        except pa.ArrowException:
+            return None
+    return f"it is an Arrow stream: give pyarrow.ipc.open_stream({file.path!r})" if is_stream else None
 
 
 def _refuse_late_fields(file: FoundFile, columns: pa.Schema) -> None:

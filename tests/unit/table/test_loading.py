@@ -290,3 +290,27 @@ def test_a_table_with_another_definition_is_not_loaded_into(tmp_path: Path, layo
             lp.load(made.root, ROWS, **options)
 
     assert lp.load(made.root, ROWS).count_rows() == 2 * ROWS.num_rows
+
+
+def test_files_of_another_form_than_their_names_say_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    pq.write_table(ROWS, tmp_path / "a.parquet")
+    pa_csv.write_csv(ROWS, tmp_path / "b.csv")
+    (tmp_path / "c.json").write_text("\n [" + json.dumps({"id": 1}) + "]")
+    with pa.ipc.new_stream(str(tmp_path / "d.arrow"), SCHEMA) as stream:
+        stream.write_table(ROWS)
+    (tmp_path / "e.arrow").write_bytes(b"nothing of Arrow")
+    refused: dict[str, Any] = {
+        "a.parquet' is parquet and .*b.csv' is csv: give files of one format": [
+            tmp_path / "a.parquet",
+            tmp_path / "b.csv",
+        ],
+        "it is one JSON array: write an object a line": tmp_path / "c.json",
+        r"it is an Arrow stream: give pyarrow\.ipc\.open_stream": tmp_path / "d.arrow",
+        "e.arrow' can't be read as arrow: .*correct the file": tmp_path / "e.arrow",
+    }
+
+    for message, files in refused.items():
+        with pytest.raises(InvalidInputError, match=message):
+            lp.load(tmp_path / "t", files, partition_by=["k"])
+    loaded = lp.load(tmp_path / "t", pa.ipc.open_stream(tmp_path / "d.arrow"), partition_by=["k"])
+    assert loaded.count_rows() == ROWS.num_rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -11,6 +11,7 @@ from lancepart.cli.command import AtVersion, Columns, MayLimit, Root, Where, com
 from lancepart.cli.look import shown
 from lancepart.cli.shell import Answer, Shell, key_values
 from lancepart.errors import InvalidInputError
+from lancepart.model.aliases import JoinType
 from lancepart.queries.connection import connect
 from lancepart.queries.connection import sql as run_sql
 from lancepart.queries.query import BY_NAME
@@ -95,7 +96,7 @@ def join(
 ) -> Answer:
     """Join two tables, partition by partition where these agree."""
     keys = [(key.partition("=")[0], key.partition("=")[2]) if "=" in key else key for key in on]
-    found = shell.table(left).join(shell.table(right), keys, how, where, column or None)
+    found = shell.table(left).join(shell.table(right), keys, cast(JoinType, how), where, column or None)
     if explain:
         return _explained(found.explain())
     return shown(found.to_arrow(), shell.most(limit, 10))

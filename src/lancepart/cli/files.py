@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import get_args
 
 import pyarrow as pa
 from rich.console import Console
@@ -13,10 +14,11 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from lancepart.cli.shell import Shell
 from lancepart.errors import InvalidInputError
+from lancepart.model.aliases import FileFormat
 from lancepart.storage.row_files import RowFiles, files_at
 from lancepart.write.streams import counted
 
-FORMATS = {"parquet": "parquet", "csv": "csv", "json": "json", "arrow": "ipc", "lance": "lance"}
+FORMATS: tuple[str, ...] = get_args(FileFormat)
 
 _TRACE = ". Detail: Python exception"
 _JSON = (".json", ".jsonl", ".ndjson")
@@ -26,8 +28,7 @@ def found(shell: Shell, patterns: Sequence[str], format: str | None = None, *, s
     """The files that names and globs match, local or on the object store whose options are given."""
     if format is not None and format not in FORMATS:
         raise InvalidInputError(f"--format is {format!r}: use {', '.join(FORMATS)}")
-    kind = format and FORMATS[format]
-    return files_at(list(patterns), format=kind, storage_options=shell.storage, same_columns=same_columns)
+    return files_at(list(patterns), format=format, storage_options=shell.storage, same_columns=same_columns)
 
 
 @contextmanager

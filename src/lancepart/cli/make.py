@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -12,7 +12,7 @@ from lancepart.cli.schema_text import parse_columns
 from lancepart.cli.shell import Answer, Shell, committed
 from lancepart.cli.target import Target
 from lancepart.errors import InvalidInputError, TableNotFoundError
-from lancepart.layout.metadata import STRONG, WEAK
+from lancepart.model.aliases import TableLayout, Transactions
 from lancepart.storage.row_files import RowFiles
 from lancepart.table import PartitionedTable
 
@@ -51,8 +51,8 @@ def create(
     else:
         assert like is not None
         columns = files.found(shell, [like]).reader().schema.remove_metadata()
-    mode = WEAK if weak else STRONG
-    made = Target.parse(root).create(columns, by, shell.storage, transactions=mode, layout=layout)
+    mode: Transactions = "weak" if weak else "strong"
+    made = Target.parse(root).create(columns, by, shell.storage, transactions=mode, layout=cast(TableLayout, layout))
     return Answer(payload={"root": made.root, "version": made.version, "columns": columns.names, "partition_by": by})
 
 

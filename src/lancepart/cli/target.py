@@ -10,8 +10,8 @@ from datetime import datetime
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, NamespaceNotFoundError, TableNotFoundError
-from lancepart.layout.metadata import MANIFEST, STRONG
 from lancepart.layout.opening import refuse_in_warehouse
+from lancepart.model.aliases import TableLayout, Transactions
 from lancepart.queries.connection import connect
 from lancepart.table import PartitionedTable, create_table, drop_table, open_table
 
@@ -66,8 +66,8 @@ class Target:
         by: Sequence[str],
         storage: Mapping[str, str],
         *,
-        transactions: str = STRONG,
-        layout: str = MANIFEST,
+        transactions: Transactions = "strong",
+        layout: TableLayout = "manifest",
     ) -> PartitionedTable:
         """Make a table there; one of a warehouse has the current layout, and its namespace is made if it is missing."""
         if not self.path:

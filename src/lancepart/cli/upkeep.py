@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -15,6 +15,7 @@ from lancepart.cli.shell import Answer, Shell, key_values
 from lancepart.cli.target import Target
 from lancepart.errors import InvalidInputError
 from lancepart.maintain.leaf_maintenance import TARGET_ROWS, MaintenanceResult
+from lancepart.model.aliases import IndexKind
 from lancepart.model.duration import age
 from lancepart.report.health import expiring
 from lancepart.report.values import rows_of, size
@@ -111,7 +112,9 @@ def index(
         return _done(table.maintenance.drop_index(drop))
     if column is not None:
         given = {key: _value(text) for key, text in key_values(param, "--param").items()}
-        return _done(table.maintenance.create_index(column, kind, name=name, where=where, **given))
+        return _done(
+            table.maintenance.create_index(column, cast("IndexKind | None", kind), name=name, where=where, **given)
+        )
     rows = _indices(table)
     return Answer(payload=rows, show=lambda console: show_rows(console, rows, _INDICES))
 

@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
 from lancepart.layout import same_definition
-from lancepart.layout.metadata import STRONG
-from lancepart.model.aliases import Value
+from lancepart.model.aliases import Transactions, Value
 from lancepart.model.html_text import html_table
 from lancepart.model.parameters import Parameters, with_values, without_comments
 from lancepart.model.spec import PartitionField
@@ -125,7 +124,7 @@ class Connection:
         partition_by: Sequence[str | PartitionField],
         *,
         exist_ok: bool = False,
-        transactions: str = STRONG,
+        transactions: Transactions = "strong",
         properties: Mapping[str, str] | None = None,
     ) -> PartitionedTable:
         """Make a partitioned table; it is there for others when its row in the warehouse is."""

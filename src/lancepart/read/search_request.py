@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError
-from lancepart.model.aliases import JsonMapping, Value
+from lancepart.model.aliases import DistanceType, JsonMapping, Statistics, Value
 from lancepart.model.suggest import near
 from lancepart.model.values import logical_type
 from lancepart.storage import search as storage
@@ -59,7 +59,7 @@ class SearchOptions(TypedDict, total=False):
     """
 
     offset: int
-    distance_type: str
+    distance_type: DistanceType
     nprobes: int
     minimum_nprobes: int
     maximum_nprobes: int
@@ -69,7 +69,7 @@ class SearchOptions(TypedDict, total=False):
     exact: bool
     fast_search: bool
     prefilter: bool
-    statistics: str
+    statistics: Statistics
     with_row_id: bool
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql.types import StructType
 
@@ -19,6 +19,7 @@ from lancepart.errors import (
     UnsupportedOperationError,
 )
 from lancepart.layout.metadata import STRONG
+from lancepart.model.aliases import Transactions
 from lancepart.queries.warehouse import Entry, Warehouse
 from lancepart.spark import altering, catalog_messages, metadata_tables, new_tables, procedures, table_messages, warm
 from lancepart.spark.answers import read_plan
@@ -196,7 +197,7 @@ def _make(warehouse: Warehouse, request: catalog_messages.CreateRequest) -> _Mad
             root.uri_of(location),
             columns,
             request.by,
-            transactions=properties.get("transactions", STRONG),
+            transactions=cast(Transactions, properties.get("transactions", STRONG)),
             storage_options=dict(root.storage_options),
         )
         own = True

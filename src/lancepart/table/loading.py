@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
-from lancepart.layout.metadata import STRONG
-from lancepart.model.aliases import RowSource
+from lancepart.model.aliases import FileFormat, RowSource, TableLayout, Transactions
 from lancepart.model.spec import PartitionField
 from lancepart.storage.row_files import files_at, is_path
 from lancepart.table.functions import create_table, discard_new_table, exists, open_table
@@ -26,8 +25,8 @@ def create_table_from(
     partition_by: Sequence[str | PartitionField],
     *,
     schema: pa.Schema | None = None,
-    transactions: str = STRONG,
-    layout: str = "manifest",
+    transactions: Transactions = "strong",
+    layout: TableLayout = "manifest",
     progress: Progress | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> PartitionedTable:
@@ -59,7 +58,7 @@ def load(
     *,
     partition_by: Sequence[str | PartitionField] | None = None,
     schema: pa.Schema | None = None,
-    format: str | None = None,
+    format: FileFormat | None = None,
     progress: Progress | None = None,
     source_options: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,

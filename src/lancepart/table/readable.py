@@ -17,7 +17,7 @@ from lancepart.layout.table_manifest import (
     load,
     past_version,
 )
-from lancepart.model.aliases import RowSource
+from lancepart.model.aliases import JoinType, RowSource
 from lancepart.model.parameters import Parameters, with_filter_values
 from lancepart.model.spec import PartitionSpec
 from lancepart.model.where import Where
@@ -230,7 +230,7 @@ class ReadableTable(Result):
         self,
         other: ReadableTable | RowSource,
         on: Sequence[str | tuple[str, str]],
-        how: str = "inner",
+        how: JoinType = "inner",
         where: str | None = None,
         columns: Sequence[str] | None = None,
         *,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from lancepart.commit.result import CommitResult
 from lancepart.errors import InvalidInputError
 from lancepart.model.aliases import RowSource
+from lancepart.model.public import public
 
 MATCHED, NOT_MATCHED, NOT_MATCHED_BY_SOURCE = "matched", "not matched", "not matched by source"
 
@@ -29,6 +30,16 @@ class Clause:
             raise InvalidInputError(f"the values are {self.values!r}: give a dict of SQL expressions by column")
 
 
+@public(
+    "execute",
+    "when_matched_delete",
+    "when_matched_update",
+    "when_matched_update_all",
+    "when_not_matched_by_source_delete",
+    "when_not_matched_by_source_update",
+    "when_not_matched_insert",
+    "when_not_matched_insert_all",
+)
 @dataclass(frozen=True, kw_only=True)
 class Merge:
     """A merge that is being described; nothing happens before ``execute``.

@@ -32,6 +32,7 @@ from lancepart.model.aliases import RowSource
 from lancepart.model.ids import leaf_location
 from lancepart.model.parameters import Parameters, with_update_values, with_values
 from lancepart.model.predicate import Filter, Predicate
+from lancepart.model.public import public
 from lancepart.model.spec import PartitionSpec
 from lancepart.model.where import Where
 from lancepart.plan import planner
@@ -52,6 +53,7 @@ Item = TypeVar("Item")
 Done = TypeVar("Done")
 
 
+@public("abandon", "append", "commit", "delete", "isolation", "merge", "overwrite", "scan", "update", "upsert")
 @dataclass
 class Transaction:
     """Reads one snapshot and its own writes; nothing of it is visible to others before ``commit``.

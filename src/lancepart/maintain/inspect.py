@@ -34,6 +34,7 @@ from lancepart.maintain.inspect_schemas import (
 )
 from lancepart.maintain.largest import largest
 from lancepart.model.aliases import JsonObject
+from lancepart.model.public import public
 from lancepart.plan import planner
 from lancepart.storage import history, leaf_handle, refs
 from lancepart.storage.history import VersionInfo
@@ -48,6 +49,18 @@ _CHANGES_OF_ROWS = ("Append", "Delete", "Merge", "Overwrite", "Update")
 _THREADS = 16
 
 
+@public(
+    "broken",
+    "broken_indices",
+    "broken_unions",
+    "fragments",
+    "indices",
+    "partitions",
+    "snapshots",
+    "specs",
+    "unions",
+    "unpublished_commits",
+)
 class Inspect:
     """Metadata of a table at a snapshot."""
 

@@ -17,12 +17,14 @@ from lancepart.errors import InvalidInputError
 from lancepart.model.aliases import JsonMapping
 from lancepart.model.expressions import Expression
 from lancepart.model.html_text import html_table
+from lancepart.model.public import public
 from lancepart.model.schema import dumps, field_by_id, source_by_id, type_from_json, type_to_json
 from lancepart.model.transforms import Transform, transform_from_json
 from lancepart.model.type_names import holds_exactly, kind_of
 from lancepart.model.values import logical_type
 
 
+@public("expression", "field_id", "from_json", "result_type", "source_ids", "to_json", "transform")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionField:
     """How one partition value is derived from source columns.
@@ -159,6 +161,7 @@ class PartitionField:
             raise InvalidInputError(f"partition field {self.field_id!r}: {error}") from error
 
 
+@public("fields", "from_json", "id", "to_json")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSpec:
     """One version of how a table is partitioned: an id and the fields, outermost first."""

@@ -18,6 +18,7 @@ from lancepart.model.filtering import DEEP_FILTERS
 from lancepart.model.parse_tree import from_filters
 from lancepart.model.predicate import Predicate
 from lancepart.model.predicate_chains import any_of
+from lancepart.model.public import public
 from lancepart.model.query_terms import bind_query
 from lancepart.queries import kept_columns
 from lancepart.queries.floats import guarded_columns, plan_text, register_guarded
@@ -53,6 +54,7 @@ class _Planned:
     text: str
 
 
+@public("explain", "text")
 @dataclass(frozen=True, kw_only=True)
 class Query(Result):
     """A query's rows, computed when they are read, each table at the snapshot it had when the query was made."""

@@ -17,6 +17,7 @@ from lancepart.model.config import config
 from lancepart.model.join_keys import common_type
 from lancepart.model.parse import parse
 from lancepart.model.predicate import Filter, Predicate
+from lancepart.model.public import public
 from lancepart.model.suggest import near
 from lancepart.plan import join_planner as joins
 from lancepart.plan.join_compatibility import JoinKey
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 On = Sequence[str | tuple[str, str]]
 
 
+@public("explain", "how", "plan", "to_spark")
 @dataclass(frozen=True, kw_only=True)
 class Join(Result):
     """Rows of two tables that belong together, each table at the snapshot it had when the join was made."""

@@ -124,3 +124,8 @@ def upsert_batches(
     from lancepart.spark.sink import upsert_batches as made
 
     return made(table, on, idempotency_key=idempotency_key, distribution=distribution)
+
+
+def __dir__() -> list[str]:
+    """The public names and nothing else, for completion."""
+    return __all__

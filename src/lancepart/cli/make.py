@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from typing import Annotated, cast, get_args
 
 import typer
 
@@ -11,7 +11,8 @@ from lancepart.cli.command import Root, command
 from lancepart.cli.schema_text import parse_columns
 from lancepart.cli.shell import Answer, Shell, committed
 from lancepart.cli.target import Target
-from lancepart.errors import InvalidInputError, TableNotFoundError
+from lancepart.cli.usage import UsageError, choice
+from lancepart.errors import TableNotFoundError
 from lancepart.model.aliases import TableLayout, Transactions
 from lancepart.storage.row_files import RowFiles
 from lancepart.table import PartitionedTable
@@ -44,8 +45,9 @@ def create(
     layout: Annotated[str, typer.Option("--layout", help="manifest or hive")] = "manifest",
 ) -> Answer:
     """Make an empty table."""
+    choice("--layout", layout, get_args(TableLayout))
     if (schema is None) == (like is None):
-        raise InvalidInputError("give the columns with --schema 'id int64, country string', or a file with --like")
+        raise UsageError("give the columns with --schema 'id int64, country string', or a file with --like")
     if schema is not None:
         columns = parse_columns(schema)
     else:
@@ -69,8 +71,7 @@ def load(
     no_progress: NoProgress = False,
 ) -> Answer:
     """Load files in one commit; with --by a table that is not there yet is made."""
-    if mode not in ("append", "overwrite"):
-        raise InvalidInputError(f"--mode is {mode!r}: use append or overwrite; lancepart upsert replaces rows by key")
+    choice("--mode", mode, ("append", "overwrite"))
     given = files.found(shell, file, format)
     target = Target.parse(root)
     made = None if target.exists(shell.storage) else _made(shell, target, given, by)

@@ -13,8 +13,8 @@ from rich.console import Console
 
 from lancepart.cli.output import show_record
 from lancepart.cli.target import Target
+from lancepart.cli.usage import UsageError
 from lancepart.commit.result import CommitResult
-from lancepart.errors import InvalidInputError
 from lancepart.report.values import plain
 from lancepart.table import PartitionedTable
 
@@ -58,7 +58,7 @@ class Shell:
         if self.yes:
             return
         if not sys.stdin.isatty() or self.as_json:
-            raise InvalidInputError(f"{what}: give --yes to do it")
+            raise UsageError(f"{what}: give --yes to do it")
         typer.confirm(f"{what}. Go on?", abort=True, err=True)
 
     def print(self, answer: Answer) -> None:
@@ -102,5 +102,5 @@ def key_values(texts: list[str], what: str, form: str = "key=value") -> dict[str
     {'aws_region': 'eu-west-1', 'endpoint': 'http://x?a=b'}
     """
     if wrong := [text for text in texts if text.find("=") < 1]:
-        raise InvalidInputError(f"{what} {wrong[0]!r}: write it as {form}")
+        raise UsageError(f"{what} {wrong[0]!r}: write it as {form}")
     return {key: value for key, _, value in (text.partition("=") for text in texts)}

@@ -9,6 +9,9 @@ from lancepart.storage.files import Files
 from lancepart.storage.root import Root
 from lancepart.storage.translate import storage_errors
 
+_MANIFEST = "__manifest"
+_MOST_NAMED = 3
+
 
 def refuse_file(root: Root) -> None:
     """Refuse a local root that is a file, or would be inside of one."""
@@ -31,6 +34,18 @@ def refuse_plain(root: Root) -> None:
         )
 
 
-def missing(root: Root) -> str:
-    """What to say of a local root that is not there."""
-    return ", and there is no such directory" if root.is_local and not os.path.exists(root.uri) else ""
+def advice(root: Root) -> str:
+    """What to do about a root without a table: open one of those beneath it, or make one."""
+    if found := beneath(root):
+        named = ", ".join(map(repr, found[:_MOST_NAMED])) + (", …" if len(found) > _MOST_NAMED else "")
+        return f", and it is no warehouse: give one of the tables beneath it, {named}"
+    gone = ", and there is no such directory" if root.is_local and not os.path.exists(root.uri) else ""
+    return f"{gone}: make one with lancepart.create_table"
+
+
+def beneath(root: Root) -> list[str]:
+    """The tables and warehouses that are directories of a local root which is none itself."""
+    if not root.is_local or not os.path.isdir(root.uri) or os.path.isdir(os.path.join(root.uri, _MANIFEST)):
+        return []
+    with os.scandir(root.uri) as entries:
+        return sorted(each.path for each in entries if os.path.isdir(os.path.join(each.path, _MANIFEST)))

@@ -29,5 +29,5 @@ def test_a_plain_lance_table_is_named_as_such(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_is_missing_is_said_to_be(tmp_path: Path) -> None:
-    assert "no such directory" in root_contents.missing(Root.parse(tmp_path / "nothing"))
-    assert root_contents.missing(Root.parse(tmp_path)) == ""
+    assert "no such directory" in root_contents.advice(Root.parse(tmp_path / "nothing"))
+    assert root_contents.advice(Root.parse(tmp_path)) == ": make one with lancepart.create_table"

@@ -15,11 +15,13 @@ from datafusion.plan import LogicalPlan
 
 from lancepart.errors import InvalidInputError, reraise_interrupt
 from lancepart.model.filtering import DEEP_FILTERS
+from lancepart.model.parse import known_functions
 from lancepart.model.parse_tree import from_filters
 from lancepart.model.predicate import Predicate
 from lancepart.model.predicate_chains import any_of
 from lancepart.model.public import public
 from lancepart.model.query_terms import bind_query
+from lancepart.model.sql_errors import missing_column, missing_function, missing_table, plain
 from lancepart.queries import kept_columns
 from lancepart.queries.floats import guarded_columns, plan_text, register_guarded
 from lancepart.queries.scan_filters import ScanFilter, scans_of
@@ -196,13 +198,18 @@ class Query(Result):
         if (instead := in_place_of(self.text)) is not None:
             return InvalidInputError(instead)
         first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        hint = ""
-        if "not found" in first and "table" in first.lower():
-            known = ", ".join(".".join(name) for name in self.sources)
-            hint = f"; the tables are {known}" if known else f"; give the tables by name: {BY_NAME}"
-        elif missing := _NO_VALUE.search(first):
-            hint = f" Give it in params, as params={{{missing[1]!r}: …}}"
-        return InvalidInputError(f"the query fails: {first.removeprefix('DataFusion error: ')}{hint}")
+        return InvalidInputError(f"the query fails: {self._reason(first.removeprefix('DataFusion error: '))}")
+
+    def _reason(self, text: str) -> str:
+        """What is wrong with the query, in plain words, and what to do."""
+        if table := missing_table(text, [".".join(name) for name in self.sources]):
+            return table if self.sources else f"{table}: give the tables by name, {BY_NAME}"
+        columns = list(dict.fromkeys(name for source in self.sources.values() for name in source.schema.names))
+        if reason := missing_function(text, known_functions) or missing_column(text, self.text, columns):
+            return reason
+        if missing := _NO_VALUE.search(text):
+            return f"there is no value for ${missing[1]}: give it in params, as params={{{missing[1]!r}: …}}"
+        return plain(text)
 
     def __repr__(self) -> str:
         return f"Query({self.text!r})"

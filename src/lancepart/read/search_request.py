@@ -138,7 +138,8 @@ def vector_query(query: object, column: object, schema: pa.Schema) -> VectorQuer
         raise InvalidInputError("a query vector is a list of numbers, and a batch is a list of such lists")
     if given.shape[-1] != kind.list_size:
         raise InvalidInputError(
-            f"the query vector has {given.shape[-1]} numbers, and column {name!r} holds vectors of {kind.list_size}"
+            f"the query vector has {given.shape[-1]} numbers, and column {name!r} holds vectors of {kind.list_size}: "
+            "give a vector of that length"
         )
     if not np.isfinite(given.astype(np.float64)).all():
         raise InvalidInputError("a query vector with NaN or infinity is near to nothing: give finite numbers")

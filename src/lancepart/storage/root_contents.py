@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from lancepart.errors import InvalidInputError, InvalidTableStateError
+from lancepart.errors import InvalidInputError, InvalidTableStateError, PermissionDeniedError
 from lancepart.storage.files import Files
 from lancepart.storage.root import Root
 from lancepart.storage.translate import storage_errors
@@ -49,3 +49,14 @@ def beneath(root: Root) -> list[str]:
         return []
     with os.scandir(root.uri) as entries:
         return sorted(each.path for each in entries if os.path.isdir(os.path.join(each.path, _MANIFEST)))
+
+
+def make_directory(root: Root) -> None:
+    """Make the directory of a local root; one that can't be made is named at once, not after retries."""
+    try:
+        if root.is_local:
+            os.makedirs(root.uri, exist_ok=True)
+    except OSError as error:
+        raise PermissionDeniedError(
+            f"can't make the directory {root.uri!r}: {error.strerror}; give a root that you may write to"
+        ) from None

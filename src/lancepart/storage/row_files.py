@@ -114,7 +114,8 @@ def _found(paths: Sequence[str], options: Mapping[str, str]) -> list[FoundFile]:
             system, inner = pa_fs.LocalFileSystem(), path.removeprefix("file://")
             own = _listed_locally(inner)
         if not own:
-            raise InvalidInputError(f"no file matches {path!r}")
+            where = path if "://" in path else os.path.abspath(path)
+            raise InvalidInputError(f"no file matches {path!r}: looked for {where!r}; look at the path and its ending")
         base = _base(inner, own)
         found += [FoundFile(path=each, base=base, system=system) for each in own]
     return found

@@ -75,7 +75,10 @@ def load(
         table.append(counted(reader(rows, table.schema), progress))
         return table
     if partition_by is None:
-        raise InvalidInputError(f"there is no table at {os.fspath(root)!r} yet: say how it is partitioned")
+        raise InvalidInputError(
+            f"there is no table at {os.fspath(root)!r} yet: say how to partition it, as in "
+            "partition_by=['country'], or partition_by=[] for a table without partitions"
+        )
     return create_table_from(
         root, rows, partition_by, schema=schema, progress=progress, storage_options=storage_options
     )

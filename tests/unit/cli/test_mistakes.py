@@ -70,7 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("head t -w ''", 1, ["it is empty", "'true'"]),
         ("head t -w 'country = 5'", 1, ["country", "string", "country = '5'"]),
         ("head t --storage =", 2, ["--storage '='", "key=value"]),
-        ("sql 'SELECT * FROM t'", 1, ["'datafusion.public.t' not found", "lancepart sql QUERY events=TABLE"]),
+        ("sql 'SELECT * FROM t'", 1, ["there is no table 't'", "lancepart sql QUERY events=TABLE"]),
         ("sql 'SELECT * FROM t' t", 1, ["lancepart sql QUERY events=TABLE"]),
         ("sql 'SELECT * FROM t' =t", 2, ["'=t'", "key=value"]),
         ("sql 'INSERT INTO t VALUES (1)' t=t", 1, ["INSERT", "lancepart load"]),

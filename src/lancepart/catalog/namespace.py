@@ -154,11 +154,11 @@ class DirectoryNamespace(LanceNamespace):
         return self.namespace_id()
 
     def migrate(self) -> int:
-        """See :func:`lancepart.catalog.rename.migrate`."""
+        """Enter the tables that only a listing of directories finds into the manifest; how many they were."""
         return run(rename.migrate, self._catalog)
 
     def set_root_properties(self, values: Mapping[str, str | None]) -> dict[str, str]:
-        """See :func:`lancepart.catalog.namespaces.set_root_properties`."""
+        """Set properties of the catalog itself, or remove those whose value is None; all that it has then."""
         return run(namespaces.set_root_properties, self._catalog, values)
 
     def create_namespace(self, request: CreateNamespaceRequest) -> CreateNamespaceResponse:

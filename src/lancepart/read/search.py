@@ -36,7 +36,7 @@ _VECTOR_ONLY = (
 )
 
 
-@public("explain", "recall")
+@public("explain", "recall", "seconds")
 @dataclass(frozen=True, kw_only=True)
 class Search(Result):
     """The best rows of a table at one snapshot; ``seconds`` has the timings after a search."""

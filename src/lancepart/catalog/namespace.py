@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from html import escape
 
 from lance_namespace import (
     AlterTableAddColumnsRequest,
@@ -152,6 +153,9 @@ class DirectoryNamespace(LanceNamespace):
 
     def __repr__(self) -> str:
         return self.namespace_id()
+
+    def _repr_html_(self) -> str:
+        return f"<b>{escape(self._catalog.root.uri)}</b>: a catalog, a <code>lance_namespace.LanceNamespace</code>"
 
     def migrate(self) -> int:
         """Enter the tables that only a listing of directories finds into the manifest; how many they were."""

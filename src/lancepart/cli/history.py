@@ -10,7 +10,7 @@ from rich.console import Console
 from lancepart.cli.command import DryRun, MayLimit, Root, command
 from lancepart.cli.look import shown
 from lancepart.cli.output import show_rows
-from lancepart.cli.shell import Answer, Shell, snapshot_of
+from lancepart.cli.shell import VERSIONS, Answer, Shell, snapshot_of
 from lancepart.cli.usage import UsageError
 from lancepart.report.values import rows_of
 
@@ -40,7 +40,7 @@ def snapshots(shell: Shell, root: Root, limit: MayLimit = None) -> Answer:
         if more := len(every) - len(found):
             console.print(f"… and {more:,} more {'snapshot' if more == 1 else 'snapshots'}: -n shows more")
 
-    return Answer(payload=found, show=show)
+    return Answer(payload=found, show=show, note=VERSIONS)
 
 
 def changes(

@@ -9,7 +9,7 @@ import typer
 from lancepart.cli import files
 from lancepart.cli.command import Root, command
 from lancepart.cli.schema_text import parse_columns
-from lancepart.cli.shell import Answer, Shell, committed
+from lancepart.cli.shell import VERSIONS, Answer, Shell, committed
 from lancepart.cli.target import Target
 from lancepart.cli.usage import UsageError, choice
 from lancepart.errors import TableNotFoundError
@@ -55,7 +55,8 @@ def create(
         columns = files.found(shell, [like]).reader().schema.remove_metadata()
     mode: Transactions = "weak" if weak else "strong"
     made = Target.parse(root).create(columns, by, shell.storage, transactions=mode, layout=cast(TableLayout, layout))
-    return Answer(payload={"root": made.root, "version": made.version, "columns": columns.names, "partition_by": by})
+    payload = {"root": made.root, "version": made.version, "columns": columns.names, "partition_by": by}
+    return Answer(payload=payload, note=VERSIONS)
 
 
 def load(
@@ -85,7 +86,7 @@ def load(
             target.drop(shell.storage)
         raise
     summary = {"root": table.root, **committed(version)}
-    return Answer(payload={**summary, "rows": table.scan().count(), "created": made is not None})
+    return Answer(payload={**summary, "rows": table.scan().count(), "created": made is not None}, note=VERSIONS)
 
 
 def _made(shell: Shell, target: Target, given: RowFiles, by: list[str]) -> PartitionedTable:

@@ -19,6 +19,9 @@ from lancepart.report.values import plain
 from lancepart.table import PartitionedTable
 
 _PIPE_WIDTH = 160
+VERSIONS = (
+    "A version is the number of a snapshot: it grows with every commit, not always by one. --version N reads one again."
+)
 
 
 class _Console(Console):
@@ -30,10 +33,11 @@ class _Console(Console):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The result of a command; ``show`` prints it for people, ``code`` is the exit code."""
+    """The result of a command; ``show`` prints it for people, with a ``note`` beneath, ``code`` is the exit code."""
 
     payload: object
     show: Callable[[Console], None] | None = None
+    note: str | None = None
     code: int = 0
 
 
@@ -73,6 +77,8 @@ class Shell:
             show_record(console, answer.payload)
         else:
             console.print(answer.payload)
+        if answer.note is not None:
+            console.print(f"\n{answer.note}", markup=False)
 
 
 def committed(version: int | None) -> dict[str, object]:

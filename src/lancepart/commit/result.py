@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class CommitResult(int):
     """The version of a new snapshot, and what was done.
 
+    Versions grow with every commit, not always by one: some steps of a commit take a number of their own.
+
     >>> done = CommitResult(7, rows_added=3, partitions=2)
     >>> done == 7, done.rows_added, f"{done}"
     (True, 3, '7')

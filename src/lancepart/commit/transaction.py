@@ -29,6 +29,7 @@ from lancepart.layout.layouts import capabilities
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.aliases import RowSource
+from lancepart.model.html_text import html_record
 from lancepart.model.ids import leaf_location
 from lancepart.model.parameters import Parameters, with_update_values, with_values
 from lancepart.model.predicate import Filter, Predicate
@@ -87,6 +88,18 @@ class Transaction:
         self.user = manifest_changes.who()
         if self.idempotency is not None and self.weak:
             raise UnsupportedOperationError("an idempotency key needs a table with transactions='strong'")
+
+    def _about(self) -> dict[str, object]:
+        changed = sum(1 for work in self.works.values() if work.is_changed)
+        state = "closed" if self.closed else "open"
+        return {"state": state, "snapshot": self.snapshot.version, "isolation": self.isolation, "partitions": changed}
+
+    def __repr__(self) -> str:
+        about = ", ".join(f"{name}={value!r}" for name, value in self._about().items())
+        return f"Transaction({self.manifest.root.uri!r}, {about})"
+
+    def _repr_html_(self) -> str:
+        return html_record(f"transaction on {self.manifest.root.uri}", self._about())
 
     @property
     def weak(self) -> bool:

@@ -10,6 +10,7 @@ from lancepart.maintain import collect, index_upkeep, leaf_maintenance, repair
 from lancepart.maintain.leaf_maintenance import MaintenanceResult
 from lancepart.maintain.local import executor_for
 from lancepart.model.aliases import IndexKind, IndexScope, Value
+from lancepart.model.public import html_calls, public_names
 from lancepart.storage.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -24,6 +25,13 @@ class Maintenance:
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
+
+    def __repr__(self) -> str:
+        calls = ", ".join(f"{name}()" for name in public_names(Maintenance))
+        return f"Maintenance({self._manifest.root.uri!r}): {calls}"
+
+    def _repr_html_(self) -> str:
+        return html_calls(self, f"{self._manifest.root.uri}: upkeep")
 
     def compact(
         self,

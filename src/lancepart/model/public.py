@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from html import escape
+from inspect import getdoc
 from typing import TypeVar
+
+from lancepart.model.html_text import html_table
 
 _PUBLIC = "__public__"
 
@@ -27,6 +31,13 @@ def public(*names: str) -> Callable[[Class], Class]:
         return kind
 
     return decorate
+
+
+def html_calls(thing: object, title: str) -> str:
+    """For a notebook: an object whose purpose is its methods, with what each of them does."""
+    kind = type(thing)
+    rows = [[f"{name}()", (getdoc(getattr(kind, name)) or "").partition("\n")[0]] for name in public_names(kind)]
+    return f"<b>{escape(title)}</b>{html_table(['call', 'what it does'], rows)}"
 
 
 def _dir(self: object) -> list[str]:

@@ -16,7 +16,7 @@ from lance_namespace_urllib3_client.models.partition_spec import PartitionSpec a
 from lancepart.errors import InvalidInputError
 from lancepart.model.aliases import JsonMapping
 from lancepart.model.expressions import Expression
-from lancepart.model.html_text import html_table
+from lancepart.model.html_text import html_record, html_table
 from lancepart.model.public import public
 from lancepart.model.schema import dumps, field_by_id, source_by_id, type_from_json, type_to_json
 from lancepart.model.transforms import Transform, transform_from_json
@@ -62,6 +62,11 @@ class PartitionField:
             raise InvalidInputError(
                 f"partition field {self.field_id!r}: {name} takes exactly one source, not {len(ids)}"
             )
+
+    def _repr_html_(self) -> str:
+        made = self.expression if self.transform is None else self.transform.name
+        about = {"made by": made, "of the columns with field ids": self.source_ids, "type": self.result_type}
+        return html_record(f"partition field {self.field_id}", about)
 
     def same_values(self, other: PartitionField) -> bool:
         """Whether both fields give the same value for every row, so that they must share their id."""

@@ -71,7 +71,7 @@ class ReadableTable(Result):
 
     @property
     def version(self) -> int:
-        """The snapshot: the manifest's version."""
+        """The number of the snapshot: it grows with every commit, not always by one, and ``open_table`` takes it."""
         return self._manifest.snapshot(self._version).version
 
     @property

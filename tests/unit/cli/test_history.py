@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import lancepart as lp
@@ -32,3 +33,14 @@ def test_history_is_shown_named_compared_and_gone_back_to(ask: Any, run: Any, ta
 def test_a_tag_that_is_not_named_is_refused(run: Any, table: lp.PartitionedTable) -> None:
     assert "name the tag" in run("tag", "t", "--delete", code=2).stderr
     assert "no snapshot" in run("tag", "t", "x", "--version", "999", code=3).stderr
+
+
+def test_version_numbers_are_explained_to_people_where_they_are_shown(run: Any, ask: Any, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id,day\n1,a\n")
+    for words in (
+        ["create", "c", "--schema", "id int64"],
+        ["load", "l", "rows.csv", "--by", "day"],
+        ["snapshots", "l"],
+    ):
+        assert "--version N reads" in run(*words).stdout
+    ask("snapshots", "l")

@@ -1,4 +1,4 @@
-"""Fills the API page when the documentation is built: signatures, docstrings and parameters of what is public."""
+"""Fills the API page when the documentation is built: what is public, with signatures, docstrings and parameters."""
 
 from __future__ import annotations
 
@@ -6,53 +6,28 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterator
-from typing import Any
+from dataclasses import fields, is_dataclass
+from typing import Any, Literal, get_origin
 
 import lancepart as lp
+from lancepart.maintain.plots import Plots
+from lancepart.model import aliases
+from lancepart.model.public import public_names
 
 MARK = "<!-- every public name -->"
-FUNCTIONS = (
-    "create_table", "create_table_from", "open_table", "load", "exists", "drop_table", "sql", "connect", "scan_polars",
-    "upgrade",
-)  # fmt: skip
-CLASSES: dict[str, tuple[str, ...]] = {
-    "PartitionedTable": (
-        "append", "overwrite", "delete", "update", "upsert", "merge", "transaction", "scan", "count_rows", "head",
-        "sample", "take", "search", "search_batch", "warm", "join", "changes", "update_spec", "add_column",
-        "rename_column", "drop_column", "widen_column", "describe", "to_dataset", "lazy", "to_lance", "publish_lance",
-        "unpublish_lance",
-    ),
-    "Result": ("to_arrow", "to_batches", "to_reader", "to_pandas", "to_polars", "to_list", "count"),
-    "Scan": ("plan", "explain", "to_spark"),
-    "Plan": ("explain",),
-    "Join": ("plan", "explain", "to_spark"),
-    "Search": ("explain", "recall"),
-    "Changes": (),
-    "CommitResult": (),
-    "Merge": (
-        "when_matched_update_all", "when_matched_update", "when_matched_delete", "when_not_matched_insert_all",
-        "when_not_matched_insert", "when_not_matched_by_source_update", "when_not_matched_by_source_delete", "execute",
-    ),
-    "Transaction": ("scan", "append", "overwrite", "delete", "update", "upsert", "merge"),
-    "Tags": ("create", "delete", "list"),
-    "Inspect": (
-        "partitions", "snapshots", "specs", "fragments", "indices", "unions", "broken", "unpublished_commits",
-    ),
-    "Maintenance": (
-        "compact", "rewrite", "expire", "remove_orphans", "create_index", "optimize_indices", "drop_index", "rollback",
-    ),
-    "MaintenanceResult": (),
-    "TableDescription": (),
-    "Connection": (
-        "sql", "table", "lance_table", "exists", "list_tables", "list_namespaces", "create_namespace", "create_table",
-        "drop_table", "rename_table",
-    ),
-    "Query": (),
-    "PartitionedDataset": (),
-    "PartitionSpec": (),
-    "PartitionField": (),
-}  # fmt: skip
-SPARK = ("session", "configure", "jar", "cancel", "import_table", "remove_orphans", "upsert_batches")
+FIRST = ("PartitionedTable", "Result", "Scan", "Plan", "Join", "Search")
+CLASSES: dict[str, type] = {
+    name: getattr(lp, name)
+    for name in (*FIRST, *(each for each in lp.__all__ if each not in FIRST))
+    if isinstance(getattr(lp, name), type)
+} | {"Config": type(lp.config), "Plots": Plots}
+"""The classes that are exported, and those of ``lp.config`` and ``table.plot``."""
+WHERE = {"Config": "`lp.config`", "Plots": "`table.plot`"}
+FUNCTIONS = tuple(name for name in lp.__all__ if inspect.isfunction(getattr(lp, name)))
+_UNPACKED = re.compile(r"Unpack\[(\w+)\]")
+_LITERALS = {
+    name: str(value).replace("typing.", "") for name, value in vars(aliases).items() if get_origin(value) is Literal
+}
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
@@ -69,63 +44,126 @@ def callables() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Every public function and method, by the name that it is called by."""
     for name in FUNCTIONS:
         yield f"lp.{name}", getattr(lp, name)
-    for name in SPARK:
+    for name in lp.spark.__all__:
         yield f"lp.spark.{name}", getattr(lp.spark, name)
-    for owner, members in CLASSES.items():
-        for name in members:
-            yield f"{owner}.{name}", getattr(getattr(lp, owner), name)
+    for owner, kind in CLASSES.items():
+        if kind is lp.DirectoryNamespace:
+            yield f"{owner}.{owner}", kind
+        for name in members(kind):
+            if callable(found := getattr(kind, name, None)):
+                yield f"{owner}.{name}", found
+
+
+def members(kind: type) -> list[str]:
+    """The public names that a class itself adds: not those of ``Result``, nor those of a class of other libraries."""
+    others = [base for base in kind.__mro__[1:] if base.__module__ != "lancepart.table.readable"]
+    own = [name for name in public_names(kind) if not any(name in vars(base) for base in others)]
+    return own if kind is not lp.PartitionedTable else [*own, "count_rows"]
+
+
+def inherited(kind: type) -> list[str]:
+    """The public names whose meaning another library defines."""
+    outside = [base for base in kind.__mro__[1:-1] if not base.__module__.startswith("lancepart.")]
+    return [name for name in public_names(kind) if any(name in vars(base) for base in outside)]
+
+
+def attributes(kind: type) -> Iterator[tuple[str, str, str]]:
+    """The public properties and fields of a class: the name, the type and what it says of itself."""
+    typed = {each.name: str(each.type) for each in fields(kind)} if is_dataclass(kind) else {}
+    typed |= {name: str(each) for name, each in vars(kind).get("__annotations__", {}).items()}
+    for name in members(kind):
+        found = inspect.getattr_static(kind, name, None)
+        made = getattr(found, "fget", None) or getattr(found, "func", None)
+        if made is not None:
+            back = inspect.signature(made).return_annotation
+            yield name, str(back), (inspect.getdoc(made) or "").partition("\n\n")[0]
+        elif name in typed:
+            yield name, typed[name], ""
 
 
 def parameters(function: Callable[..., Any]) -> list[str]:
-    """The names of a function's parameters."""
-    return [name for name in inspect.signature(function).parameters if name not in ("self", "cls")]
+    """The names of a function's parameters; options that a type lists are named one by one."""
+    return [each.name for each in _expanded(function)]
+
+
+def _expanded(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    found = []
+    for each in inspect.signature(function).parameters.values():
+        listed = _UNPACKED.search(str(each.annotation))
+        if each.name in ("self", "cls"):
+            continue
+        if listed is None:
+            found.append(each)
+            continue
+        for name, kind in inspect.unwrap(function).__globals__[listed[1]].__annotations__.items():
+            annotation = getattr(kind, "__forward_arg__", str(kind))
+            found.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=...))
+    return found
 
 
 def written(meanings: dict[str, str]) -> Iterator[str]:
     """The page's sections."""
     everything = dict(callables())
-    yield from _section("Functions", "lp.", everything, meanings, "")
-    yield from _section("Spark", "lp.spark.", everything, meanings, "")
-    for owner in CLASSES:
-        yield from _section(owner, f"{owner}.", everything, meanings, _text(getattr(lp, owner)))
+    yield from _section("Functions", "lp.", everything, meanings)
+    yield from _section("Spark", "lp.spark.", everything, meanings)
+    for owner, kind in CLASSES.items():
+        yield f"\n## {owner}\n\n" + (f"{WHERE[owner]}: " if owner in WHERE else "") + _text(kind) + "\n"
+        for name, annotation, about in attributes(kind):
+            yield f"- `{name}`: `{_literal(annotation)}`" + (f": {_plain(about)}" if about else "")
+        if others := inherited(kind):
+            yield f"\nWhat its base class has: {', '.join(f'`{name}`' for name in others)}.\n"
+        yield from _section(owner, f"{owner}.", everything, meanings, heading=False)
 
 
 def _section(
-    title: str, prefix: str, everything: dict[str, Callable[..., Any]], meanings: dict[str, str], about: str
+    title: str,
+    prefix: str,
+    everything: dict[str, Callable[..., Any]],
+    meanings: dict[str, str],
+    *,
+    heading: bool = True,
 ) -> Iterator[str]:
-    yield f"\n## {title}\n\n{about}\n"
+    if heading:
+        yield f"\n## {title}\n"
     for name, function in everything.items():
         if name.rpartition(".")[0] + "." == prefix:
-            yield f"\n### {name.removeprefix('lp.').removeprefix(f'{title}.')}\n\n{_signature(name, function)}\n"
-            yield _text(function) + "\n"
+            called = name.removeprefix("lp.").removeprefix(f"{title}.")
+            yield f"\n### {called}\n\n{_signature(called if called == title else name, function)}\n"
+            yield ("" if inspect.isclass(function) else _text(function)) + "\n"
             yield from (f"- `{each}`: {meanings[each]}" for each in parameters(function) if each in meanings)
 
 
 def _signature(name: str, function: Callable[..., Any]) -> str:
     """A signature as one would write it, a parameter a line where it is long."""
-    signature = inspect.signature(function)
-    shown = [
-        str(each).replace(f"'{each.annotation}'", str(each.annotation))
-        for each in signature.parameters.values()
-        if each.name != "self"
-    ]
-    stars = [each.kind for each in signature.parameters.values() if each.name != "self"]
-    if inspect.Parameter.KEYWORD_ONLY in stars and inspect.Parameter.VAR_POSITIONAL not in stars:
-        shown.insert(stars.index(inspect.Parameter.KEYWORD_ONLY), "*")
-    back = "" if signature.return_annotation is inspect.Signature.empty else f" -> {signature.return_annotation}"
+    given = _expanded(function)
+    shown = [str(each).replace(f"'{each.annotation}'", str(each.annotation)) for each in given]
+    shown = [_literal(each).replace(" = Ellipsis", " = …") for each in shown]
+    kinds = [each.kind for each in given]
+    if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        shown.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
+    returned = inspect.signature(function).return_annotation
+    back = "" if returned in (inspect.Signature.empty, None) else f" -> {returned}"
     line = f"{name}({', '.join(shown)}){back}"
     if len(line) > 100:
         line = f"{name}(\n    " + ",\n    ".join(shown) + f",\n){back}"
     return f"```python\n{line}\n```"
 
 
+def _literal(annotation: str) -> str:
+    """An annotation with the choices themselves in place of the name that they have in the source."""
+    return re.sub(r"\b[A-Z]\w+\b", lambda found: _LITERALS.get(found[0], found[0]), annotation)
+
+
 def _text(thing: object) -> str:
     """A docstring as Markdown: examples as code."""
-    text = inspect.getdoc(thing) or ""
-    text = re.sub(r"``(.+?)``", r"`\1`", text)
     return re.sub(
         r"(^>>> .*(?:\n(?!\n).*)*)",
         lambda found: f"```pycon\n{textwrap.dedent(found[1])}\n```",
-        text,
+        _plain(inspect.getdoc(thing) or ""),
         flags=re.MULTILINE,
     )
+
+
+def _plain(text: str) -> str:
+    """A docstring's own marks as Markdown."""
+    return re.sub(r"``(.+?)``", r"`\1`", re.sub(r":\w+:`[\w.]+\.(\w+)`", r"`\1`", text))

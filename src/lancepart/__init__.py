@@ -122,5 +122,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The public names, for completion: most of them are not imported yet."""
-    return sorted({*globals(), *__all__})
+    """The public names and nothing else, for completion; most of them are not imported yet."""
+    return sorted(__all__)

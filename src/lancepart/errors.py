@@ -99,3 +99,8 @@ class CommitConflictError(ConcurrentModificationError):
     def __init__(self, message: str, *, partitions: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.partitions = partitions
+
+
+def __dir__() -> list[str]:
+    """The public names and nothing else, for completion."""
+    return __all__

@@ -33,6 +33,11 @@ rows: int | None = table.describe().rows
 changes: lp.Changes = table.changes(1)
 loaded: lp.PartitionedTable = lp.load("root", "*.parquet", partition_by=["country"])
 version: str = lp.__version__
+weak: lp.PartitionedTable = lp.create_table("root", schema, transactions="weak", layout="manifest")
+left: lp.Join = table.join(table, on=["id"], how="left")
+indexed: lp.MaintenanceResult = table.maintenance.create_index("id", "BTREE", scope="leaf")
+with table.transaction("serializable") as tx:
+    tx.append([])
 """
 WRONG = """
 import lancepart as lp
@@ -42,6 +47,9 @@ number: str = table.count_rows()
 table.scan("id > 1", ofset=3)
 lp.exists(3)
 lp.upgrade("root", spark="local[*]")
+table.join(table, on=["id"], how="sideways")
+table.maintenance.create_index("id", "TREE")
+lp.create_table("root", table.schema, transactions="none")
 """
 
 
@@ -58,4 +66,4 @@ def test_a_script_of_a_caller_passes_strict_mypy_and_a_wrong_one_does_not(tmp_pa
         )
 
     assert found["right"].returncode == 0, found["right"].stdout
-    assert found["wrong"].stdout.count("error:") == 4, found["wrong"].stdout
+    assert found["wrong"].stdout.count("error:") == 7, found["wrong"].stdout

@@ -39,6 +39,12 @@ def taken_tag(table: lp.PartitionedTable) -> None:
     table.tags.create("taken", table.version)
 
 
+def misspelt_tag(table: lp.PartitionedTable) -> None:
+    if "taken" not in table.tags.list():
+        table.tags.create("taken", table.version)
+    lp.open_table(table.root, version="takn")
+
+
 MISTAKES: dict[str, tuple[Mistake, list[str]]] = {
     # rows
     "a dict of columns": (lambda t, at: t.append({"id": [5]}), ["dict of columns", "pyarrow.table"]),  # type: ignore[arg-type]
@@ -67,7 +73,7 @@ MISTAKES: dict[str, tuple[Mistake, list[str]]] = {
     "columns as one text": (lambda t, at: t.scan(columns="id"), ["columns", "list"]),
     "a function of Python": (lambda t, at: t.scan(lambda row: row), ["lambda", "SQL"]),  # type: ignore[arg-type]
     "operators of Python": (lambda t, at: t.scan("id == 1 && id == 2"), ["&&", "AND"]),
-    "a quote that is not closed": (lambda t, at: t.scan("country = 'US"), ["'US", "Unterminated"]),
+    "a quote that is not closed": (lambda t, at: t.scan("country = 'US"), ["'US", "not closed", "quote at its end"]),
     "a function that is not there": (lambda t, at: t.scan("uper(country) = 'US'"), ["uper", "did you mean 'upper'"]),
     "an aggregate": (lambda t, at: t.scan("count(*) > 1"), ["count", "not supported"]),
     "a subquery": (lambda t, at: t.scan("id IN (SELECT id FROM x)"), ["subqueries", "sql"]),
@@ -103,14 +109,35 @@ MISTAKES: dict[str, tuple[Mistake, list[str]]] = {
     "a key of another type": (lambda t, at: t.append([], idempotency_key=5), ["5", "string"]),  # type: ignore[arg-type]
     "options as a list": (lambda t, at: lp.open_table(t.root, storage_options=["a"]), ["list", "dict"]),  # type: ignore[arg-type]
     "no table to drop": (lambda t, at: lp.drop_table(at / "nothing"), ["nothing"]),
+    # advice
+    "a text in double quotes like a column": (lambda t, at: t.scan('body = "body 1"'), ["single quotes, 'body 1'"]),
+    "a text without quotes": (lambda t, at: t.scan("country = Germany"), ["single quotes, 'Germany'"]),
+    "a filter that breaks off": (lambda t, at: t.scan("id = 1 AND"), ["ends where an expression is expected"]),
+    "a bracket that is not closed": (lambda t, at: t.scan("id IN (1, 2"), ["ends where"]),
+    "a directory that can't be made": (lambda t, at: lp.create_table("/proc/t", SCHEMA), ["'/proc/t'", "may write"]),
+    "a scheme that nobody has": (lambda t, at: lp.create_table("ftp://h/t", SCHEMA), ["ftp://h/t", "s3://", "local"]),
+    "a misspelt key": (lambda t, at: t.upsert([{"id": 1}], on=["idd"]), ["idd", "the table has id", "mean 'id'"]),
+    "a misspelt tag": (lambda t, at: misspelt_tag(t), ["takn", "did you mean 'taken'", "tags.list()"]),
+    "a snapshot of the future": (lambda t, at: lp.open_table(t.root, version=999), ["999", "inspect.snapshots()"]),
+    "a new table without partitioning": (lambda t, at: lp.load(at / "n", [{"id": 1}]), ["n'", "partition_by=["]),
+    "a pattern of a wrong folder": (lambda t, at: t.append("nothing/*.csv"), ["nothing/*.csv", "looked for '/"]),
+    "one key in two rows": (lambda t, at: t.upsert([{"id": 1}, {"id": 1}], on=["id"]), ["{'id': 1}", "keep one row"]),
+    "a longer vector": (lambda t, at: t.append([{"v": [1.0, 2.0, 3.0]}]), ["'v'", "it has 3 numbers", "give 2"]),
+    "a longer vector of Arrow": (lambda t, at: t.append(pa.table({"v": [[1.0]]})), ["'v'", "give 2 numbers"]),
+    "a longer query": (lambda t, at: t.search([1.0, 2.0, 3.0]), ["3 numbers", "vectors of 2", "that length"]),
+    "a directory above tables": (lambda t, at: lp.open_table(at / "above"), ["no warehouse", "above/inside'"]),
     # queries
+    "a query that breaks off": (lambda t, at: lp.sql("SELECT id FROM t WHERE", t=t), ["ends where an expression"]),
+    "a query with an open quote": (lambda t, at: lp.sql("SELECT 'x", t=t), ["string", "column 8", "not closed"]),
+    "a function that no query has": (lambda t, at: lp.sql("SELECT uper(body) FROM t", t=t), ["'uper'", "'upper'"]),
+    "a misspelt table": (lambda t, at: lp.sql("SELECT 1 FROM evnts", events=t), ["evnts", "tables are events", "mean"]),
     "a query that is None": (lambda t, at: lp.sql(None), ["None", "string"]),  # type: ignore[arg-type]
     "a query that changes rows": (lambda t, at: lp.sql("DELETE FROM t", t=t), ["DELETE", "table.delete"]),
     "a table that is a number": (lambda t, at: lp.sql("SELECT * FROM t", t=5), ["t is a int"]),
     "k as a text": (lambda t, at: t.search([1.0, 0.0], k="5"), ["k is '5'"]),  # type: ignore[arg-type]
     "words as a vector": (lambda t, at: t.search(["a", "b"]), ["list", "vector", "text"]),  # type: ignore[list-item]
     "a query without its tables": (lambda t, at: lp.sql("SELECT * FROM t").to_arrow(), ["t", "by name"]),
-    "a column that a query misspells": (lambda t, at: lp.sql("SELECT idd FROM t", t=t).to_arrow(), ["idd", "t.id"]),
+    "a column that a query misspells": (lambda t, at: lp.sql("SELECT idd FROM t", t=t).to_arrow(), ["idd", "'id'"]),
     "a query without a parameter": (lambda t, at: lp.sql("SELECT $x", t=t).to_arrow(), ["$x", "params"]),
     "two queries at once": (lambda t, at: lp.sql("SELECT 1; SELECT 2", t=t).to_arrow(), ["single"]),
     "keys of two types": (lambda t, at: t.join(t, on=[("id", "country")]), ["id", "country", "int64", "string"]),
@@ -128,7 +155,7 @@ MISTAKES: dict[str, tuple[Mistake, list[str]]] = {
     "a date set to a number": (lambda t, at: t.update({"day": "20260101"}), ["day", "date32", "DATE '2026-01-31'"]),
     "a text index on numbers": (lambda t, at: t.maintenance.create_index("id", "INVERTED"), ["INVERTED", "int64"]),
     "a type by name": (lambda t, at: t.widen_column("id", "int64"), ["pyarrow.DataType", "str"]),  # type: ignore[arg-type]
-    "a transform of a text": (lambda t, at: t.update_spec(["days(country)"]), ["country", "string"]),
+    "a transform of a text": (lambda t, at: t.update_spec(["days(country)"]), ["'days(country)'", "dates or"]),
     "no buckets": (lambda t, at: t.update_spec(["bucket(id, 0)"]), ["bucket", "0"]),
     "partitions of vectors": (lambda t, at: t.update_spec(["v"]), ["partition_by v"]),
     "a column as a text": (lambda t, at: t.add_column("note string"), ["pyarrow.Field"]),  # type: ignore[arg-type]
@@ -151,6 +178,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (found / "bad.csv").write_text("id,country\n1,US\nx,FR\n")
     (found / "bad.parquet").write_text("nope")
     (found / "bad.jsonl").write_text('{"id": 1}\n{"id": \n')
+    lp.create_table(found / "above" / "inside", SCHEMA, ["country"])
     lance.write_dataset(pa.table({"a": [1]}), found / "plain.lance")
     return found
 

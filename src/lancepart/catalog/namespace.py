@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from html import escape
 
 from lance_namespace import (
     AlterTableAddColumnsRequest,
@@ -153,12 +154,15 @@ class DirectoryNamespace(LanceNamespace):
     def __repr__(self) -> str:
         return self.namespace_id()
 
+    def _repr_html_(self) -> str:
+        return f"<b>{escape(self._catalog.root.uri)}</b>: a catalog, a <code>lance_namespace.LanceNamespace</code>"
+
     def migrate(self) -> int:
-        """See :func:`lancepart.catalog.rename.migrate`."""
+        """Enter the tables that only a listing of directories finds into the manifest; how many they were."""
         return run(rename.migrate, self._catalog)
 
     def set_root_properties(self, values: Mapping[str, str | None]) -> dict[str, str]:
-        """See :func:`lancepart.catalog.namespaces.set_root_properties`."""
+        """Set properties of the catalog itself, or remove those whose value is None; all that it has then."""
         return run(namespaces.set_root_properties, self._catalog, values)
 
     def create_namespace(self, request: CreateNamespaceRequest) -> CreateNamespaceResponse:

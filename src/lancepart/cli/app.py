@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from lancepart.cli import ask, change, explore, health, history, look, make, measure, namespaces, upkeep
+from lancepart.cli.usage import Commands
 
 app = typer.Typer(
     name="lancepart",
+    cls=Commands,
     help="Partitioned Lance tables: look at them, load, query and maintain them. TABLE is the root of a table, or "
     "warehouse:namespace.table. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 conflict with another "
     "writer, 5 findings, 130 interrupted.",

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 import typer
 
 from lancepart.cli.command import AtVersion, Columns, MayLimit, Root, Where, command
 from lancepart.cli.look import shown
 from lancepart.cli.shell import Answer, Shell, key_values
-from lancepart.errors import InvalidInputError
+from lancepart.cli.usage import UsageError, choice
+from lancepart.model.aliases import JoinType
 from lancepart.queries.connection import connect
 from lancepart.queries.connection import sql as run_sql
-from lancepart.queries.query import BY_NAME
 
 Explain = Annotated[bool, typer.Option("--explain", help="Show the plan instead of rows.", show_default=False)]
 
@@ -37,15 +37,12 @@ def sql(
     """Run a query over tables that are given by name, or over all tables of a warehouse."""
     warehouses = [each for each in tables if "=" not in each]
     if len(warehouses) > 1:
-        raise InvalidInputError(f"{warehouses[1]!r}: name the tables as name=TABLE, and one warehouse at most")
+        raise UsageError(f"{warehouses[1]!r}: name the tables as name=TABLE, and one warehouse at most")
     named = {name: shell.table(root) for name, root in key_values([t for t in tables if "=" in t], "table").items()}
-    try:
-        if warehouses:
-            found = connect(warehouses[0], storage_options=shell.storage or None).sql(query, params=None, **named)
-        else:
-            found = run_sql(query, params=None, **named)
-    except InvalidInputError as error:
-        raise InvalidInputError(str(error).replace(BY_NAME, "lancepart sql QUERY events=TABLE")) from error
+    if warehouses:
+        found = connect(warehouses[0], storage_options=shell.storage or None).sql(query, params=None, **named)
+    else:
+        found = run_sql(query, params=None, **named)
     return _explained(found.explain()) if explain else shown(found.to_arrow(), shell.most(limit, 100))
 
 
@@ -78,7 +75,7 @@ def query_of(text: str) -> str | list[float]:
     except ValueError:
         found = None
     if not isinstance(found, list) or not all(isinstance(item, int | float) for item in found):
-        raise InvalidInputError(f"{text!r} is no vector: write a JSON list of numbers, such as '[0.1, 0.2]'")
+        raise UsageError(f"{text!r} is no vector: write a JSON list of numbers, such as '[0.1, 0.2]'")
     return found
 
 
@@ -94,8 +91,9 @@ def join(
     explain: Explain = False,
 ) -> Answer:
     """Join two tables, partition by partition where these agree."""
+    choice("--how", how, get_args(JoinType))
     keys = [(key.partition("=")[0], key.partition("=")[2]) if "=" in key else key for key in on]
-    found = shell.table(left).join(shell.table(right), keys, how, where, column or None)
+    found = shell.table(left).join(shell.table(right), keys, cast(JoinType, how), where, column or None)
     if explain:
         return _explained(found.explain())
     return shown(found.to_arrow(), shell.most(limit, 10))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 
 from lancepart.cli.command import DryRun, Root, command
 from lancepart.cli.output import show_rows
 from lancepart.cli.schema_text import parse_column
 from lancepart.cli.shell import Answer, Shell, committed, key_values
-from lancepart.errors import InvalidInputError
+from lancepart.cli.usage import UsageError
+from lancepart.errors import TableColumnNotFoundError
 from lancepart.maintain.describe import partition_by
+from lancepart.model.suggest import near
 from lancepart.report.values import rows_of
+from lancepart.table import PartitionedTable
 
 
 def register(app: typer.Typer) -> None:
@@ -31,7 +35,7 @@ def delete(
     """Delete the rows that match, in one commit."""
     table = shell.table(root)
     if not where.strip():
-        raise InvalidInputError("the filter is empty: write 'true' to mean all rows")
+        raise UsageError("the filter is empty: write 'true' to mean all rows")
     scan = table.scan(where)
     count, leaves = scan.count(), len(scan.plan().leaves)
     payload: dict[str, object] = {"root": table.root, "rows": count, "leaves": leaves, "dry_run": dry_run}
@@ -63,11 +67,19 @@ def columns(
     rename: Annotated[list[str], typer.Option("--rename", help="old=new")] = [],  # noqa: B006
     widen: Annotated[list[str], typer.Option("--widen", help="A larger type for a column: 'name type'.")] = [],  # noqa: B006
     drop: Annotated[list[str], typer.Option("--drop", help="A column that goes.")] = [],  # noqa: B006
+    dry_run: DryRun = False,
 ) -> Answer:
     """Show the columns, or add, rename, widen and drop some; each change is a commit of its own."""
     table = shell.table(root)
     added, widened = [parse_column(text) for text in add], [parse_column(text) for text in widen]
     renamed = key_values(rename, "--rename", "old=new")
+    if missing := [name for name in drop if name not in table.schema.names]:
+        raise TableColumnNotFoundError(
+            f"there is no column {missing[0]!r}: the table has {', '.join(table.schema.names)}"
+            f"{near(missing[0], table.schema.names)}"
+        )
+    if dry_run:
+        return _planned(table, added, renamed, widened, drop)
     if drop:
         shell.confirm(f"this removes the columns {', '.join(drop)}")
     for field in added:
@@ -80,3 +92,15 @@ def columns(
         table.drop_column(name)
     rows = [{"column": each.name, "type": str(each.type), "nullable": each.nullable} for each in table.schema]
     return Answer(payload=rows, show=lambda console: show_rows(console, rows, ["column", "type", "nullable"]))
+
+
+def _planned(
+    table: PartitionedTable, added: list[pa.Field], renamed: dict[str, str], widened: list[pa.Field], dropped: list[str]
+) -> Answer:
+    """What a change of columns would do."""
+    rows = [{"change": "add", "column": field.name, "to": str(field.type)} for field in added]
+    rows += [{"change": "rename", "column": old, "to": new} for old, new in renamed.items()]
+    rows += [{"change": "widen", "column": field.name, "to": str(field.type)} for field in widened]
+    rows += [{"change": "drop", "column": name, "to": ""} for name in dropped]
+    payload = {"root": table.root, "dry_run": True, "changes": rows}
+    return Answer(payload=payload, show=lambda console: show_rows(console, rows, ["change", "column", "to"]))

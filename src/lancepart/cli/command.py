@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -13,6 +12,8 @@ from typing import Annotated
 import typer
 
 from lancepart.cli.shell import Answer, Shell, key_values
+from lancepart.cli.usage import USAGE, UsageError, report
+from lancepart.cli.wording import in_commands
 from lancepart.errors import (
     ConcurrentModificationError,
     LanceNamespaceError,
@@ -22,7 +23,7 @@ from lancepart.errors import (
     TableVersionNotFoundError,
 )
 
-FAILED, USAGE, NOT_FOUND, CONFLICT, FINDINGS, INTERRUPTED = 1, 2, 3, 4, 5, 130
+FAILED, NOT_FOUND, CONFLICT, FINDINGS, INTERRUPTED = 1, 3, 4, 5, 130
 
 _MISSING = (NamespaceNotFoundError, TableNotFoundError, TableTagNotFoundError, TableVersionNotFoundError)
 
@@ -85,7 +86,7 @@ def _run(
     except (typer.Exit, typer.Abort):
         raise
     except KeyboardInterrupt:
-        _report("interrupted", "KeyboardInterrupt", None, as_json=as_json)
+        report("interrupted", "KeyboardInterrupt", None, as_json=as_json)
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -101,18 +102,12 @@ def _run(
 def _failed(error: Exception, *, as_json: bool) -> int:
     """Report an error in one line; what its exit code is."""
     if isinstance(error, LanceNamespaceError):
-        _report(str(error), type(error).__name__, int(error.code), as_json=as_json)
+        report(in_commands(str(error)), type(error).__name__, int(error.code), as_json=as_json)
+        if isinstance(error, UsageError):
+            return USAGE
         if isinstance(error, ConcurrentModificationError):
             return CONFLICT
         return NOT_FOUND if isinstance(error, _MISSING) else FAILED
     text = f"{type(error).__name__}: {error}" if not isinstance(error, OSError) else str(error)
-    _report(f"{text}; --debug shows where", type(error).__name__, None, as_json=as_json)
+    report(f"{text}; --debug shows where", type(error).__name__, None, as_json=as_json)
     return FAILED
-
-
-def _report(message: str, kind: str, code: int | None, *, as_json: bool) -> None:
-    line = " ".join(message.split())
-    if as_json:
-        print(json.dumps({"error": kind, "code": code, "message": line}, ensure_ascii=False), file=sys.stderr)
-    else:
-        print(f"Error: {line}", file=sys.stderr)

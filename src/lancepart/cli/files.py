@@ -6,17 +6,18 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import get_args
 
 import pyarrow as pa
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from lancepart.cli.shell import Shell
+from lancepart.cli.usage import choice
 from lancepart.errors import InvalidInputError
+from lancepart.model.aliases import FileFormat
 from lancepart.storage.row_files import RowFiles, files_at
 from lancepart.write.streams import counted
-
-FORMATS = {"parquet": "parquet", "csv": "csv", "json": "json", "arrow": "ipc", "lance": "lance"}
 
 _TRACE = ". Detail: Python exception"
 _JSON = (".json", ".jsonl", ".ndjson")
@@ -24,10 +25,9 @@ _JSON = (".json", ".jsonl", ".ndjson")
 
 def found(shell: Shell, patterns: Sequence[str], format: str | None = None, *, same_columns: bool = False) -> RowFiles:
     """The files that names and globs match, local or on the object store whose options are given."""
-    if format is not None and format not in FORMATS:
-        raise InvalidInputError(f"--format is {format!r}: use {', '.join(FORMATS)}")
-    kind = format and FORMATS[format]
-    return files_at(list(patterns), format=kind, storage_options=shell.storage, same_columns=same_columns)
+    if format is not None:
+        choice("--format", format, get_args(FileFormat))
+    return files_at(list(patterns), format=format, storage_options=shell.storage, same_columns=same_columns)
 
 
 @contextmanager

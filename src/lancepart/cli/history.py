@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lancepart.cli.command import MayLimit, Root, command
+from lancepart.cli.command import DryRun, MayLimit, Root, command
 from lancepart.cli.look import shown
 from lancepart.cli.output import show_rows
-from lancepart.cli.shell import Answer, Shell, snapshot_of
-from lancepart.errors import InvalidInputError
+from lancepart.cli.shell import VERSIONS, Answer, Shell, snapshot_of
+from lancepart.cli.usage import UsageError
 from lancepart.report.values import rows_of
 
 _SHOWN = ["version", "timestamp", "operation", "partitions", "rows_added", "rows_deleted", "by", "tags"]
@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     command(app)(snapshots)
     command(app)(changes)
-    command(app)(tag)
+    command(app, destroys=True)(tag)
     command(app, destroys=True)(rollback)
 
 
@@ -40,7 +40,7 @@ def snapshots(shell: Shell, root: Root, limit: MayLimit = None) -> Answer:
         if more := len(every) - len(found):
             console.print(f"… and {more:,} more {'snapshot' if more == 1 else 'snapshots'}: -n shows more")
 
-    return Answer(payload=found, show=show)
+    return Answer(payload=found, show=show, note=VERSIONS)
 
 
 def changes(
@@ -61,14 +61,22 @@ def tag(
     name: Annotated[str | None, typer.Argument(help="The tag; without one all are shown.")] = None,
     version: Annotated[int | None, typer.Option("--version", help="The snapshot; the newest unless given.")] = None,
     delete: Annotated[bool, typer.Option("--delete", help="Take the name away.", show_default=False)] = False,
+    dry_run: DryRun = False,
 ) -> Answer:
     """Show the tags, or name a snapshot, which then does not expire."""
     table = shell.table(root)
     if name is None:
         if delete or version is not None:
-            raise InvalidInputError("name the tag: lancepart tag TABLE NAME")
+            raise UsageError("name the tag: lancepart tag TABLE NAME")
     elif delete:
+        version = table.tags.list().get(name)
+        if dry_run and version is not None:
+            return Answer(payload={"root": table.root, "dry_run": True, "tag": name, "version": version})
+        if version is not None:
+            shell.confirm(f"this deletes the tag {name} of snapshot {version}, which may then expire")
         table.tags.delete(name)
+    elif dry_run:
+        raise UsageError("--dry-run shows what --delete would do: give it with --delete")
     else:
         table.tags.create(name, table.version if version is None else version)
     rows = [{"tag": each, "version": number} for each, number in sorted(table.tags.list().items())]
@@ -79,9 +87,13 @@ def rollback(
     shell: Shell,
     root: Root,
     version: Annotated[str, typer.Argument(help="A snapshot: its number, a tag or a moment.")],
+    dry_run: DryRun = False,
 ) -> Answer:
     """Bring back the rows of an older snapshot, as a new one."""
-    table = shell.table(root)
+    table, past = shell.table(root), shell.table(root, version)
+    if dry_run:
+        payload = {"root": table.root, "dry_run": True, "version": table.version, "to": past.version}
+        return Answer(payload={**payload, "rows": table.count(), "rows_after": past.count()})
     shell.confirm(f"this replaces the rows of {table.root} by those of snapshot {version}")
     done = table.maintenance.rollback(snapshot_of(version))
     return Answer(payload={"root": table.root, "version": done, "rows": table.scan().count()})

@@ -15,7 +15,7 @@ from rich.tree import Tree
 from lancepart.cli.command import AtVersion, Columns, Limit, MayLimit, Root, Where, command
 from lancepart.cli.output import show_record, show_rows
 from lancepart.cli.shell import Answer, Shell
-from lancepart.errors import InvalidInputError
+from lancepart.cli.usage import choice
 from lancepart.maintain.describe import partition_by
 from lancepart.plan import planner
 from lancepart.report.leaf_frame import LeafFrame
@@ -107,8 +107,7 @@ def partitions(
     version: AtVersion = None,
 ) -> Answer:
     """Show the partitions by size, with a bar each, and how skewed they are."""
-    if sort not in ("bytes", "rows", "fragments", "name"):
-        raise InvalidInputError(f"--sort is {sort!r}: use bytes, rows, fragments or name")
+    choice("--sort", sort, ("bytes", "rows", "fragments", "name"))
     measured = "bytes" if sort == "name" else sort
     leaves = leaves_of(shell.table(root, version))
     leaves.sort(key=lambda leaf: (0 if sort == "name" else -leaf.measure(measured), leaf.order))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 import typer
 
 from lancepart.cli import files
 from lancepart.cli.command import Root, command
 from lancepart.cli.schema_text import parse_columns
-from lancepart.cli.shell import Answer, Shell, committed
+from lancepart.cli.shell import VERSIONS, Answer, Shell, committed
 from lancepart.cli.target import Target
-from lancepart.errors import InvalidInputError, TableNotFoundError
-from lancepart.layout.metadata import STRONG, WEAK
+from lancepart.cli.usage import UsageError, choice
+from lancepart.errors import TableNotFoundError
+from lancepart.model.aliases import TableLayout, Transactions
 from lancepart.storage.row_files import RowFiles
 from lancepart.table import PartitionedTable
 
@@ -44,16 +45,18 @@ def create(
     layout: Annotated[str, typer.Option("--layout", help="manifest or hive")] = "manifest",
 ) -> Answer:
     """Make an empty table."""
+    choice("--layout", layout, get_args(TableLayout))
     if (schema is None) == (like is None):
-        raise InvalidInputError("give the columns with --schema 'id int64, country string', or a file with --like")
+        raise UsageError("give the columns with --schema 'id int64, country string', or a file with --like")
     if schema is not None:
         columns = parse_columns(schema)
     else:
         assert like is not None
         columns = files.found(shell, [like]).reader().schema.remove_metadata()
-    mode = WEAK if weak else STRONG
-    made = Target.parse(root).create(columns, by, shell.storage, transactions=mode, layout=layout)
-    return Answer(payload={"root": made.root, "version": made.version, "columns": columns.names, "partition_by": by})
+    mode: Transactions = "weak" if weak else "strong"
+    made = Target.parse(root).create(columns, by, shell.storage, transactions=mode, layout=cast(TableLayout, layout))
+    payload = {"root": made.root, "version": made.version, "columns": columns.names, "partition_by": by}
+    return Answer(payload=payload, note=VERSIONS)
 
 
 def load(
@@ -69,8 +72,7 @@ def load(
     no_progress: NoProgress = False,
 ) -> Answer:
     """Load files in one commit; with --by a table that is not there yet is made."""
-    if mode not in ("append", "overwrite"):
-        raise InvalidInputError(f"--mode is {mode!r}: use append or overwrite; lancepart upsert replaces rows by key")
+    choice("--mode", mode, ("append", "overwrite"))
     given = files.found(shell, file, format)
     target = Target.parse(root)
     made = None if target.exists(shell.storage) else _made(shell, target, given, by)
@@ -84,7 +86,7 @@ def load(
             target.drop(shell.storage)
         raise
     summary = {"root": table.root, **committed(version)}
-    return Answer(payload={**summary, "rows": table.scan().count(), "created": made is not None})
+    return Answer(payload={**summary, "rows": table.scan().count(), "created": made is not None}, note=VERSIONS)
 
 
 def _made(shell: Shell, target: Target, given: RowFiles, by: list[str]) -> PartitionedTable:

@@ -22,9 +22,11 @@ from lancepart.cli.command import DryRun, command
 from lancepart.cli.output import show_rows
 from lancepart.cli.shell import Answer, Shell, key_values
 from lancepart.cli.target import Target
-from lancepart.errors import InvalidInputError, NamespaceNotFoundError
+from lancepart.cli.usage import UsageError
+from lancepart.errors import NamespaceNotEmptyError, NamespaceNotFoundError
 from lancepart.format.names import NAMESPACE
 from lancepart.model.ids import object_id
+from lancepart.storage.root_contents import beneath
 
 NAMESPACE_KIND, PARTITIONED, PLAIN = "namespace", "partitioned table", "plain table"
 Place = Annotated[
@@ -55,6 +57,10 @@ def list_all(
     if catalog.root.is_local and not os.path.isdir(catalog.root.uri):
         raise NamespaceNotFoundError(f"there is no directory {target.root!r}: give that of a warehouse")
     catalog.require_namespace(catalog.snapshot(), target.path)
+    if not target.path and (found := beneath(catalog.root)):
+        raise NamespaceNotFoundError(
+            f"{target.root!r} is no warehouse: give a table beneath it to lancepart info, such as {found[0]!r}"
+        )
     rows = [{"name": ".".join(path), "kind": kind} for path, kind in _children(catalog, target.path, recursive)]
     return Answer(payload=rows, show=lambda console: show_rows(console, rows, ["name", "kind"]))
 
@@ -114,6 +120,9 @@ def drop(
     payload = {"name": name, "kind": "table" if is_table else NAMESPACE_KIND, "inside": inside, "dry_run": dry_run}
     if dry_run:
         return Answer(payload=payload)
+    if inside and not cascade:
+        shown = ", ".join(inside[:3]) + (", …" if len(inside) > 3 else "")
+        raise NamespaceNotEmptyError(f"namespace {name!r} is not empty: it has {shown}; --cascade drops these too")
     more = f" with {len(inside):,} {'object' if len(inside) == 1 else 'objects'} in it" if inside else ""
     shell.confirm(f"this drops the {payload['kind']} {name}{more}")
     if is_namespace:
@@ -133,5 +142,5 @@ def migrate(shell: Shell, place: Place) -> Answer:
 def _named(place: str) -> Target:
     target = Target.parse(place)
     if not target.path:
-        raise InvalidInputError(f"{place!r} names no namespace: write warehouse:namespace")
+        raise UsageError(f"{place!r} names no namespace: write warehouse:namespace")
     return target

@@ -6,7 +6,7 @@ import re
 
 import pyarrow as pa
 
-from lancepart.errors import InvalidInputError
+from lancepart.cli.usage import UsageError
 from lancepart.model.type_names import type_from_name
 
 _SHORT = {
@@ -35,7 +35,7 @@ def parse_columns(text: str) -> pa.Schema:
     """
     fields = [parse_column(part) for part in _split(text) if part.strip()]
     if not fields:
-        raise InvalidInputError("the list of columns is empty: write 'id int64, country string'")
+        raise UsageError("the list of columns is empty: write 'id int64, country string'")
     return pa.schema(fields)
 
 
@@ -51,7 +51,7 @@ def parse_column(text: str) -> pa.Field:
             stripped.replace(":", " ", 1).partition(" ") if _colon_first(stripped) else stripped.partition(" ")
         )
     if not name or not kind.strip():
-        raise InvalidInputError(f"column {text.strip()!r}: write its name and its type, such as 'id int64'")
+        raise UsageError(f"column {text.strip()!r}: write its name and its type, such as 'id int64'")
     return pa.field(name, parse_type(kind), nullable=nullable)
 
 

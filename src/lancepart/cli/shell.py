@@ -13,13 +13,16 @@ from rich.console import Console
 
 from lancepart.cli.output import show_record
 from lancepart.cli.target import Target
+from lancepart.cli.usage import UsageError
 from lancepart.commit.result import CommitResult
-from lancepart.errors import InvalidInputError
 from lancepart.model.snapshot_text import is_number
 from lancepart.report.values import plain
 from lancepart.table import PartitionedTable
 
 _PIPE_WIDTH = 160
+VERSIONS = (
+    "A version is the number of a snapshot: it grows with every commit, not always by one. --version N reads one again."
+)
 
 
 class _Console(Console):
@@ -31,10 +34,11 @@ class _Console(Console):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The result of a command; ``show`` prints it for people, ``code`` is the exit code."""
+    """The result of a command; ``show`` prints it for people, with a ``note`` beneath, ``code`` is the exit code."""
 
     payload: object
     show: Callable[[Console], None] | None = None
+    note: str | None = None
     code: int = 0
 
 
@@ -59,7 +63,7 @@ class Shell:
         if self.yes:
             return
         if not sys.stdin.isatty() or self.as_json:
-            raise InvalidInputError(f"{what}: give --yes to do it")
+            raise UsageError(f"{what}: give --yes to do it")
         typer.confirm(f"{what}. Go on?", abort=True, err=True)
 
     def print(self, answer: Answer) -> None:
@@ -74,6 +78,8 @@ class Shell:
             show_record(console, answer.payload)
         else:
             console.print(answer.payload)
+        if answer.note is not None:
+            console.print(f"\n{answer.note}", markup=False)
 
 
 def committed(version: int | None) -> dict[str, object]:
@@ -103,5 +109,5 @@ def key_values(texts: list[str], what: str, form: str = "key=value") -> dict[str
     {'aws_region': 'eu-west-1', 'endpoint': 'http://x?a=b'}
     """
     if wrong := [text for text in texts if text.find("=") < 1]:
-        raise InvalidInputError(f"{what} {wrong[0]!r}: write it as {form}")
+        raise UsageError(f"{what} {wrong[0]!r}: write it as {form}")
     return {key: value for key, _, value in (text.partition("=") for text in texts)}

@@ -9,9 +9,10 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from lancepart.errors import InvalidInputError, NamespaceNotFoundError, TableNotFoundError
-from lancepart.layout.metadata import MANIFEST, STRONG
+from lancepart.cli.usage import UsageError
+from lancepart.errors import NamespaceNotFoundError, TableNotFoundError
 from lancepart.layout.opening import refuse_in_warehouse
+from lancepart.model.aliases import TableLayout, Transactions
 from lancepart.queries.connection import connect
 from lancepart.table import PartitionedTable, create_table, drop_table, open_table
 
@@ -36,9 +37,7 @@ class Target:
         if not colon or "/" in name or os.path.exists(text):
             return cls(root=text)
         if not root:
-            raise InvalidInputError(
-                f"{text!r} names no warehouse: write warehouse:namespace.table, or the table's root"
-            )
+            raise UsageError(f"{text!r} names no warehouse: write warehouse:namespace.table, or the table's root")
         return cls(root=root, path=path_of(name))
 
     def open(self, storage: Mapping[str, str], version: int | str | datetime | None = None) -> PartitionedTable:
@@ -66,8 +65,8 @@ class Target:
         by: Sequence[str],
         storage: Mapping[str, str],
         *,
-        transactions: str = STRONG,
-        layout: str = MANIFEST,
+        transactions: Transactions = "strong",
+        layout: TableLayout = "manifest",
     ) -> PartitionedTable:
         """Make a table there; one of a warehouse has the current layout, and its namespace is made if it is missing."""
         if not self.path:
@@ -97,13 +96,11 @@ def path_of(name: str) -> tuple[str, ...]:
         if rest.startswith("`"):
             part, closed, rest = rest[1:].partition("`")
             if not closed or (rest and not rest.startswith(".")):
-                raise InvalidInputError(
-                    f"{name!r}: a back-tick is not closed; write `a.b`.c for a name that holds a dot"
-                )
+                raise UsageError(f"{name!r}: a back-tick is not closed; write `a.b`.c for a name that holds a dot")
             rest = rest[1:]
         else:
             part, _, rest = rest.partition(".")
         if not part:
-            raise InvalidInputError(f"{name!r} holds an empty name: write namespace.table")
+            raise UsageError(f"{name!r} holds an empty name: write namespace.table")
         parts.append(part)
     return tuple(parts)

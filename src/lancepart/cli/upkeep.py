@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Annotated, Any
+from datetime import datetime, timedelta
+from typing import Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -13,9 +14,12 @@ from lancepart.cli.command import FINDINGS, DryRun, Root, Where, command
 from lancepart.cli.output import show_record, show_rows
 from lancepart.cli.shell import Answer, Shell, key_values
 from lancepart.cli.target import Target
-from lancepart.errors import InvalidInputError
+from lancepart.cli.usage import UsageError
+from lancepart.errors import InvalidInputError, TableIndexNotFoundError
 from lancepart.maintain.leaf_maintenance import TARGET_ROWS, MaintenanceResult
+from lancepart.model.aliases import IndexKind
 from lancepart.model.duration import age
+from lancepart.model.suggest import near
 from lancepart.report.health import expiring
 from lancepart.report.values import rows_of, size
 from lancepart.table import PartitionedTable
@@ -50,6 +54,13 @@ def _done(result: MaintenanceResult) -> Answer:
     return Answer(payload=payload, show=show)
 
 
+def _age(text: str) -> timedelta | datetime:
+    try:
+        return age(text)
+    except InvalidInputError as error:
+        raise UsageError(f"--older-than {error}") from None
+
+
 def compact(
     shell: Shell,
     root: Root,
@@ -66,7 +77,7 @@ def rewrite(shell: Shell, root: Root, where: Where = None) -> Answer:
 
 def expire(shell: Shell, root: Root, older_than: Age, dry_run: DryRun = False) -> Answer:
     """Forget old snapshots and remove what only they needed; the last hour and tagged ones stay."""
-    table, limit = shell.table(root), age(older_than)
+    table, limit = shell.table(root), _age(older_than)
     old = expiring(table, limit)
     if dry_run:
         names = ["version", "timestamp", "operation"]
@@ -77,7 +88,7 @@ def expire(shell: Shell, root: Root, older_than: Age, dry_run: DryRun = False) -
 
 def orphans(shell: Shell, root: Root, older_than: Age = "7d", dry_run: DryRun = False) -> Answer:
     """Remove files that failed writers left; the age must be longer than the longest write."""
-    table, limit = shell.table(root), age(older_than)
+    table, limit = shell.table(root), _age(older_than)
     found = table.maintenance.remove_orphans(limit, dry_run=True)
     if dry_run or not found.removed_files:
         return _done(found)
@@ -99,21 +110,38 @@ def index(
         bool, typer.Option("--optimize", help="Cover new rows and partitions.", show_default=False)
     ] = False,
     drop: Annotated[str | None, typer.Option("--drop", help="The name of an index that goes.")] = None,
+    dry_run: DryRun = False,
 ) -> Answer:
     """Show the indices, build one in every leaf, cover new rows, or drop one."""
     table = shell.table(root)
     if (column is not None) + optimize + (drop is not None) > 1:
-        raise InvalidInputError("give one of a column, --optimize and --drop")
+        raise UsageError("give one of a column, --optimize and --drop")
+    if dry_run and drop is None:
+        raise UsageError("--dry-run shows what --drop would do: give it with --drop NAME")
     if optimize:
         return _done(table.maintenance.optimize_indices())
     if drop is not None:
+        if dry_run:
+            return _dropped(table, drop)
         shell.confirm(f"this drops the index {drop} of {table.root}")
         return _done(table.maintenance.drop_index(drop))
     if column is not None:
         given = {key: _value(text) for key, text in key_values(param, "--param").items()}
-        return _done(table.maintenance.create_index(column, kind, name=name, where=where, **given))
+        return _done(
+            table.maintenance.create_index(column, cast("IndexKind | None", kind), name=name, where=where, **given)
+        )
     rows = _indices(table)
     return Answer(payload=rows, show=lambda console: show_rows(console, rows, _INDICES))
+
+
+def _dropped(table: PartitionedTable, name: str) -> Answer:
+    """What dropping an index would do."""
+    known = _indices(table)
+    found = [row for row in known if row["name"] == name]
+    if not found:
+        hint = near(name, [str(row["name"]) for row in known])
+        raise TableIndexNotFoundError(f"there is no index {name!r}{hint}; lancepart index TABLE shows them")
+    return Answer(payload={"root": table.root, "dry_run": True, **found[0]})
 
 
 def _indices(table: PartitionedTable) -> list[dict[str, object]]:

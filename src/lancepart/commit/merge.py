@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from lancepart.commit.result import CommitResult
 from lancepart.errors import InvalidInputError
 from lancepart.model.aliases import RowSource
+from lancepart.model.html_text import html_table
+from lancepart.model.public import public
 
 MATCHED, NOT_MATCHED, NOT_MATCHED_BY_SOURCE = "matched", "not matched", "not matched by source"
 
@@ -28,7 +30,25 @@ class Clause:
         if self.values is not None and not isinstance(self.values, Mapping):
             raise InvalidInputError(f"the values are {self.values!r}: give a dict of SQL expressions by column")
 
+    @property
+    def what(self) -> str:
+        """What happens to the rows, in words."""
+        if self.values is None:
+            return "delete"
+        verb = "insert" if self.when == NOT_MATCHED else "update"
+        return f"{verb} {', '.join(f'{name} = {value}' for name, value in self.values.items()) or 'all columns'}"
 
+
+@public(
+    "execute",
+    "when_matched_delete",
+    "when_matched_update",
+    "when_matched_update_all",
+    "when_not_matched_by_source_delete",
+    "when_not_matched_by_source_update",
+    "when_not_matched_insert",
+    "when_not_matched_insert_all",
+)
 @dataclass(frozen=True, kw_only=True)
 class Merge:
     """A merge that is being described; nothing happens before ``execute``.
@@ -41,6 +61,14 @@ class Merge:
     on: Sequence[str]
     run: Callable[[Merge, str | None], CommitResult | None] = field(repr=False)
     clauses: tuple[Clause, ...] = ()
+
+    def __repr__(self) -> str:
+        done = [f"when {clause.when} {clause.what}" for clause in self.clauses]
+        return f"Merge(on={list(self.on)!r}: {'; '.join(done) or 'no clause yet'})"
+
+    def _repr_html_(self) -> str:
+        rows = [[clause.when, clause.condition, clause.what] for clause in self.clauses]
+        return html_table(["rows", "condition", "what happens"], rows)
 
     def _with(self, when: str, values: Values | None, condition: str | None) -> Merge:
         return replace(self, clauses=(*self.clauses, Clause(when=when, values=values, condition=condition)))

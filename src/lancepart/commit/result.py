@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lancepart.model.html_text import html_record
+from lancepart.model.public import public
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -12,8 +13,11 @@ if TYPE_CHECKING:
     from lancepart.commit.leaf_changes import LeafChanges
 
 
+@public("partitions", "rows_added", "rows_deleted", "rows_updated")
 class CommitResult(int):
     """The version of a new snapshot, and what was done.
+
+    Versions grow with every commit, not always by one: some steps of a commit take a number of their own.
 
     >>> done = CommitResult(7, rows_added=3, partitions=2)
     >>> done == 7, done.rows_added, f"{done}"

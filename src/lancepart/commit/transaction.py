@@ -31,9 +31,11 @@ from lancepart.layout.layouts import capabilities
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.aliases import RowSource
+from lancepart.model.html_text import html_record
 from lancepart.model.ids import leaf_location
 from lancepart.model.parameters import Parameters, with_update_values
 from lancepart.model.predicate import Filter, Predicate
+from lancepart.model.public import public
 from lancepart.model.spec import PartitionSpec
 from lancepart.model.where import Condition, Where, text_of, update_texts
 from lancepart.plan import planner
@@ -54,6 +56,7 @@ Item = TypeVar("Item")
 Done = TypeVar("Done")
 
 
+@public("abandon", "append", "commit", "delete", "isolation", "merge", "overwrite", "scan", "update", "upsert")
 @dataclass
 class Transaction:
     """Reads one snapshot and its own writes; nothing of it is visible to others before ``commit``.
@@ -87,6 +90,18 @@ class Transaction:
         self.user = manifest_changes.who()
         if self.idempotency is not None and self.weak:
             raise UnsupportedOperationError("an idempotency key needs a table with transactions='strong'")
+
+    def _about(self) -> dict[str, object]:
+        changed = sum(1 for work in self.works.values() if work.is_changed)
+        state = "closed" if self.closed else "open"
+        return {"state": state, "snapshot": self.snapshot.version, "isolation": self.isolation, "partitions": changed}
+
+    def __repr__(self) -> str:
+        about = ", ".join(f"{name}={value!r}" for name, value in self._about().items())
+        return f"Transaction({self.manifest.root.uri!r}, {about})"
+
+    def _repr_html_(self) -> str:
+        return html_record(f"transaction on {self.manifest.root.uri}", self._about())
 
     @property
     def weak(self) -> bool:

@@ -112,4 +112,7 @@ def _refuse_doubles(keys: pa.Table, codes: npt.NDArray[np.int64], whole: npt.NDA
     found, counts = np.unique(codes[whole], return_counts=True)
     if (counts > 1).any():
         at = int(np.flatnonzero(whole & (codes == found[counts > 1][0]))[0])
-        raise InvalidInputError(f"the key {keys.slice(at, 1).to_pylist()[0]} appears more than once in the data")
+        raise InvalidInputError(
+            f"the key {keys.slice(at, 1).to_pylist()[0]} appears more than once in the data: keep one row of each key, "
+            "or name more columns in on"
+        )

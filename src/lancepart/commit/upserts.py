@@ -14,6 +14,7 @@ from lancepart.errors import InvalidInputError, TableColumnNotFoundError, TableS
 from lancepart.layout.leaves import Leaf
 from lancepart.model.aliases import RowSource
 from lancepart.model.predicate import And, In, Predicate
+from lancepart.model.suggest import near
 from lancepart.model.values import decoded
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import ADDRESS, LeafTask
@@ -38,10 +39,13 @@ class Matches:
 def check_key(schema: pa.Schema, on: Sequence[str]) -> None:
     """Refuse a key that is no list of columns of the table, each once and of values that can be compared."""
     if isinstance(on, str) or not on:
-        raise InvalidInputError("on is a list of the columns that make the key")
+        raise InvalidInputError(f"on is {on!r}: give a list of the columns that make the key, such as ['id']")
     unknown = [name for name in on if name not in schema.names]
     if unknown:
-        raise TableColumnNotFoundError(f"there is no column {unknown[0]!r} to match on")
+        raise TableColumnNotFoundError(
+            f"there is no column {unknown[0]!r} to match on: the table has {', '.join(schema.names)}"
+            f"{near(unknown[0], schema.names)}"
+        )
     twice = [name for name in on if list(on).count(name) > 1]
     if twice:
         raise InvalidInputError(f"on has {twice[0]!r} twice: name each column of the key once")

@@ -28,6 +28,7 @@ from lancepart.model.mismatches import example_of
 from lancepart.model.parse import parse
 from lancepart.model.predicate import Filter, Predicate
 from lancepart.model.query_terms import bind_query
+from lancepart.model.sql_errors import missing_column, plain
 from lancepart.model.sql_text import depth, tokens
 from lancepart.model.suggest import near
 from lancepart.read import leaf as reading
@@ -216,7 +217,8 @@ def set_columns(rows: pa.Table, values: Mapping[str, str], schema: pa.Schema) ->
         raise
     except Exception as error:
         reraise_interrupt(error)
-        text = str(error).split("\n")[0]
+        first = str(error).split("\n")[0].removeprefix("DataFusion error: ")
+        text = missing_column(first, " = " + ", ".join(values.values()), schema.names) or plain(first)
         given = ", ".join(f"{name} = {value}" for name, value in values.items())
         shown = given if len(given) <= _MOST_SHOWN else f"{given[:_MOST_SHOWN]}…"
         raise InvalidInputError(

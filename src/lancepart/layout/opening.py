@@ -29,7 +29,7 @@ from lancepart.model.suggest import near
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.manifest_rows import NAMESPACE
 from lancepart.storage.root import Root
-from lancepart.storage.root_contents import missing, refuse_file, refuse_plain
+from lancepart.storage.root_contents import advice, refuse_file, refuse_plain
 from lancepart.storage.snapshot import Snapshot
 
 
@@ -46,9 +46,7 @@ def find(root: Root, namespace: Sequence[str] = ()) -> TableManifest:
             return TreeManifest(root, path)
         manifest.refuse_remains()
         refuse_plain(root)
-        raise TableNotFoundError(
-            f"there is no partitioned table at {root.uri!r}{missing(root)}: make one with lancepart.create_table"
-        )
+        raise TableNotFoundError(f"there is no partitioned table at {root.uri!r}{advice(root)}")
     _require_namespace(root, snapshot, path)
     properties = namespace_properties(snapshot, path)
     location = own_root(properties) if path else None

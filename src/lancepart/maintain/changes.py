@@ -25,6 +25,7 @@ from lancepart.layout.leaves import Leaf
 from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.layout.versions import existing_numbers
+from lancepart.model.public import public
 from lancepart.plan import planner
 from lancepart.read.result import Result
 from lancepart.storage import history, leaf_data, leaf_handle
@@ -76,6 +77,7 @@ class LeafDelta:
                     yield step, kind, batch
 
 
+@public()
 @dataclass(frozen=True, kw_only=True)
 class Changes(Result):
     """Every row inserted or deleted after one snapshot up to another; an updated row was deleted and inserted.

@@ -13,6 +13,7 @@ from lancepart.layout.metadata import TableMetadata
 from lancepart.layout.table_manifest import TableManifest
 from lancepart.model.html_text import html_record, html_table
 from lancepart.model.schema import field_id
+from lancepart.model.spec import PartitionField
 from lancepart.plan import planner
 
 _MOST_COLUMNS = 30
@@ -81,14 +82,16 @@ def describe(manifest: TableManifest, version: int | None) -> TableDescription:
 
 def partition_by(metadata: TableMetadata) -> tuple[str, ...]:
     """The newest spec as ``create_table`` takes it."""
-    found = []
-    for field in metadata.spec.fields:
-        names = [metadata.owners[number].name for number in field.source_ids if number in metadata.owners]
-        if field.transform is not None:
-            found.append(field.transform.call(names))
-        else:
-            found.append(f"expr({field.expression}) AS {field.field_id}")
-    return tuple(found)
+    return tuple(_written(field, metadata) for field in metadata.spec.fields)
+
+
+def _written(field: PartitionField, metadata: TableMetadata) -> str:
+    if field.transform is None:
+        return f"expr({field.expression}) AS {field.field_id}"
+    if any(number not in metadata.owners for number in field.source_ids):
+        return f"{field.field_id} (of a column that was dropped)"
+    names = [metadata.owners[number].name for number in field.source_ids]
+    return field.transform.call(names)
 
 
 def _indices(metadata: TableMetadata, manifest: TableManifest, version: int | None) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ from lancepart.maintain.inspect_schemas import (
 )
 from lancepart.maintain.largest import largest
 from lancepart.model.aliases import JsonObject
+from lancepart.model.public import html_calls, public, public_names
 from lancepart.plan import planner
 from lancepart.storage import history, leaf_handle, refs
 from lancepart.storage.history import VersionInfo
@@ -49,6 +50,18 @@ _CHANGES_OF_ROWS = ("Append", "Delete", "Merge", "Overwrite", "Update")
 _THREADS = 16
 
 
+@public(
+    "broken",
+    "broken_indices",
+    "broken_unions",
+    "fragments",
+    "indices",
+    "partitions",
+    "snapshots",
+    "specs",
+    "unions",
+    "unpublished_commits",
+)
 class Inspect:
     """Metadata of a table at a snapshot."""
 
@@ -56,6 +69,13 @@ class Inspect:
         self._manifest = manifest
         self._catalog = catalog_of(manifest)
         self._version = version
+
+    def __repr__(self) -> str:
+        at = "" if self._version is None else f" at snapshot {self._version}"
+        return f"Inspect({self._manifest.root.uri!r}{at}): {', '.join(f'{name}()' for name in public_names(Inspect))}"
+
+    def _repr_html_(self) -> str:
+        return html_calls(self, f"{self._manifest.root.uri}: metadata as Arrow tables")
 
     def _loaded(self) -> tuple[TableMetadata, tuple[Leaf, ...]]:
         snapshot = self._manifest.snapshot(self._version)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lancepart.layout.declared_indices import AUTO
 from lancepart.maintain import collect, index_upkeep, leaf_maintenance, repair
 from lancepart.maintain.leaf_maintenance import MaintenanceResult
 from lancepart.maintain.local import executor_for
-from lancepart.model.aliases import Value
+from lancepart.model.aliases import IndexKind, IndexScope, Value
+from lancepart.model.public import html_calls, public_names
 from lancepart.storage.manifest import Manifest
 
 if TYPE_CHECKING:
@@ -25,6 +25,13 @@ class Maintenance:
 
     def __init__(self, manifest: Manifest) -> None:
         self._manifest = manifest
+
+    def __repr__(self) -> str:
+        calls = ", ".join(f"{name}()" for name in public_names(Maintenance))
+        return f"Maintenance({self._manifest.root.uri!r}): {calls}"
+
+    def _repr_html_(self) -> str:
+        return html_calls(self, f"{self._manifest.root.uri}: upkeep")
 
     def compact(
         self,
@@ -66,9 +73,9 @@ class Maintenance:
     def create_index(
         self,
         column: str,
-        kind: str | None = None,
+        kind: IndexKind | None = None,
         *,
-        scope: str = AUTO,
+        scope: IndexScope = "auto",
         where: str | None = None,
         name: str | None = None,
         spark: SparkSession | None = None,
@@ -107,6 +114,6 @@ class Maintenance:
         """
         return repair.repair(self._manifest, leaves=leaves, dry_run=dry_run)
 
-    def rollback(self, version: Any) -> int | None:
+    def rollback(self, version: int | str | datetime) -> int | None:
         """Bring back the rows of an older snapshot, as a new one."""
         return leaf_maintenance.rollback(self._manifest, version)

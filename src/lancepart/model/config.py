@@ -7,6 +7,7 @@ from collections.abc import Callable
 from numbers import Integral
 
 from lancepart.errors import InvalidInputError
+from lancepart.model.public import public
 
 THREADS, CACHE_BYTES = "LANCEPART_THREADS", "LANCEPART_CACHE_BYTES"
 RETRIES, PROGRESS = "LANCEPART_RETRIES", "LANCEPART_PROGRESS"
@@ -24,6 +25,7 @@ def _default_cache() -> int:
     return min(_MOST_CACHE, max(_LEAST_CACHE, memory // _CACHE_SHARE))
 
 
+@public("cache_bytes", "progress", "retries", "threads")
 class Config:
     """Settings of this process; each can also be given by an environment variable before the first use.
 

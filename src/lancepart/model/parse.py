@@ -20,8 +20,8 @@ from lancepart.model.mismatches import blamed, refuse_mismatches
 from lancepart.model.parse_tree import from_plan
 from lancepart.model.predicate import Predicate, nesting_of
 from lancepart.model.predicate_chains import all_of, any_of, none_of
+from lancepart.model.sql_errors import missing_column, missing_function, plain
 from lancepart.model.sql_text import Token, depth, tokens
-from lancepart.model.suggest import near
 from lancepart.model.terms import FUNCTION_NAMES, bind_terms
 
 _LOCK = Lock()
@@ -33,11 +33,9 @@ _SHOWN = 1_000
 _MOST_WORDS = 2_000
 _CONNECTIVE = re.compile(r"\b(?:and|or|not|case)\b", re.IGNORECASE)
 _OPERATOR = re.compile(r"[^\w\s,'\"`().]+")
-_NO_FUNCTION = re.compile(r"Invalid function '([^']*)'")
 _PLACEHOLDER = re.compile(r"Unimplemented Expr type: (\$\w+)")
 _EMPTY_LIST = re.compile(r"\bin\s*\(\s*\)", re.IGNORECASE)
 _NO_TABLE = re.compile(r"table '[^']*' not found", re.IGNORECASE)
-_NO_COLUMN = re.compile(r"No field named (?:\"((?:[^\"]|\"\")*)\"|(\S+?))\.(?: |$)")
 _RESHAPING = ("common_sub_expression_eliminate", "extract_leaf_expressions", "push_down_leaf_projections")
 
 
@@ -240,16 +238,13 @@ def _shown(sql: str) -> str:
 def _reason(error: Exception, sql: str, schema: pa.Schema) -> str:
     """What is wrong with a filter, in a line: a function or a column that is not known, with names like it."""
     text = str(error)
-    if function := _NO_FUNCTION.search(text):
-        return f"there is no function {function[1]!r}{near(function[1], known_functions())}"
+    if function := missing_function(text, known_functions):
+        return function
     lines = [line for line in text.splitlines() if line and line != "caused by"]
     last = (lines[-1] if lines else type(error).__name__).removeprefix("DataFusion error: ")
     last = last.replace(f"{_TABLE}.", "")
-    if column := _NO_COLUMN.search(last):
-        name = column[1] or column[2]
-        similar = near(name, schema.names)
-        quoted = f'"{name}"' in last and not similar
-        return f"{last.rstrip('.')}{similar or ('; texts are written in single quotes' if quoted else '')}"
+    if column := missing_column(last, sql, schema.names):
+        return column
     if parameter := _PLACEHOLDER.search(last):
         return f"there is no value for {parameter[1]}: give it in params, as params={{{parameter[1][1:]!r}: …}}"
     if "found: )" in last and _EMPTY_LIST.search(sql):
@@ -258,7 +253,7 @@ def _reason(error: Exception, sql: str, schema: pa.Schema) -> str:
         return "&& is not supported: write AND, and OR in place of ||"
     if _NO_TABLE.search(last):
         return "a filter has no subqueries: use lancepart.sql or table.join"
-    return last
+    return plain(last)
 
 
 @cache

@@ -38,7 +38,12 @@ def parse_partition_by(items: Sequence[str | PartitionField], schema: pa.Schema)
         parts = [item] if isinstance(item, PartitionField) else spread(item, schema)
         is_span = parts != [item]
         for part in parts:
-            field = part if isinstance(part, PartitionField) else _parsed(part, schema, taken)
+            try:
+                field = part if isinstance(part, PartitionField) else _parsed(part, schema, taken)
+            except InvalidInputError as error:
+                if not is_span:
+                    raise
+                raise InvalidInputError(f"partition_by {item!r}: {str(error).partition(': ')[2]}") from None
             same = next((each for each in fields if each.same_values(field)), None)
             if same is not None and (is_span or same.field_id in spans):
                 continue
@@ -181,7 +186,8 @@ def _field(
     try:
         transform.check([source.type for source in sources])
     except InvalidInputError as error:
-        raise InvalidInputError(f"partition_by {transform.spelled(columns)}: {error}") from None
+        advice = "partition by a column of dates or timestamps" if transform in CALENDAR else "choose another column"
+        raise InvalidInputError(f"partition_by {transform.spelled(columns)}: {error}; {advice}") from None
     return PartitionField(
         field_id=alias or unused_id(_derived_id(columns, transform.suffix), taken),
         source_ids=_ids(sources),

@@ -16,13 +16,15 @@ from lance_namespace_urllib3_client.models.partition_spec import PartitionSpec a
 from lancepart.errors import InvalidInputError
 from lancepart.model.aliases import JsonMapping
 from lancepart.model.expressions import Expression
-from lancepart.model.html_text import html_table
+from lancepart.model.html_text import html_record, html_table
+from lancepart.model.public import public
 from lancepart.model.schema import dumps, field_by_id, source_by_id, type_from_json, type_to_json
 from lancepart.model.transforms import Transform, transform_from_json
 from lancepart.model.type_names import holds_exactly, kind_of
 from lancepart.model.values import logical_type
 
 
+@public("expression", "field_id", "from_json", "result_type", "source_ids", "to_json", "transform")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionField:
     """How one partition value is derived from source columns.
@@ -65,6 +67,11 @@ class PartitionField:
     def keeps_value(self) -> bool:
         """Whether its value is that of its source column."""
         return self.transform is not None and self.transform.keeps_value
+
+    def _repr_html_(self) -> str:
+        made = self.expression if self.transform is None else self.transform.name
+        about = {"made by": made, "of the columns with field ids": self.source_ids, "type": self.result_type}
+        return html_record(f"partition field {self.field_id}", about)
 
     def same_values(self, other: PartitionField) -> bool:
         """Whether both fields give the same value for every row, so that they must share their id."""
@@ -164,6 +171,7 @@ class PartitionField:
             raise InvalidInputError(f"partition field {self.field_id!r}: {error}") from error
 
 
+@public("fields", "from_json", "id", "to_json")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSpec:
     """One version of how a table is partitioned: an id and the fields, outermost first."""

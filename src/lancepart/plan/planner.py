@@ -13,6 +13,7 @@ from lancepart.layout.leaves import Leaf, is_current, total_rows
 from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.model.html_text import html_table
 from lancepart.model.predicate import Is, Not, Predicate
+from lancepart.model.public import public
 from lancepart.model.spec import PartitionSpec
 from lancepart.plan.prune import Pruner
 from lancepart.storage.snapshot import Snapshot
@@ -30,6 +31,7 @@ class SpecPlan:
     reasons: tuple[str, ...]
 
 
+@public("explain", "leaves", "manifest_query", "specs", "version")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The leaves to read for a filter, at one version of the manifest.

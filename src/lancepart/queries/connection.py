@@ -13,7 +13,7 @@ import pyarrow as pa
 from lancepart.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
 from lancepart.layout import same_definition
 from lancepart.layout.addresses import public_options
-from lancepart.layout.metadata import STRONG
+from lancepart.model.aliases import Transactions
 from lancepart.model.html_text import html_table
 from lancepart.model.parameters import Parameters, with_values, without_comments
 from lancepart.model.spec import PartitionField
@@ -127,7 +127,7 @@ class Connection:
         partition_by: Sequence[str | PartitionField] = (),
         *,
         exist_ok: bool = False,
-        transactions: str = STRONG,
+        transactions: Transactions = "strong",
         properties: Mapping[str, str] | None = None,
     ) -> PartitionedTable:
         """Make a table; it is there for others when its row in the warehouse is.

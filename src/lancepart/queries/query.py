@@ -15,10 +15,13 @@ from datafusion.plan import LogicalPlan
 
 from lancepart.errors import InvalidInputError, reraise_interrupt
 from lancepart.model.filtering import DEEP_FILTERS
+from lancepart.model.parse import known_functions
 from lancepart.model.parse_tree import from_filters
 from lancepart.model.predicate import Predicate
 from lancepart.model.predicate_chains import any_of
+from lancepart.model.public import public
 from lancepart.model.query_terms import READ_ONLY, BoundQuery, bind_query
+from lancepart.model.sql_errors import missing_column, missing_function, missing_table, plain
 from lancepart.model.terms import spelled
 from lancepart.queries import kept_columns
 from lancepart.queries.floats import guarded_columns, plan_text, register_guarded
@@ -35,7 +38,7 @@ BY_NAME = "lp.sql(query, events=table)"
 _DEFAULT = "lancepart$default"
 """The catalog and the schema of tables without such; no name in a warehouse has a dollar sign."""
 _SCAN = "TableScan: "
-MOST_NAMES, _MOST_SHOWN = 3, 50
+MOST_NAMES = 3
 _NO_VALUE = re.compile(r"Placeholder '\$(\w+)' was not provided")
 _PROJECTION = " projection=["
 
@@ -56,6 +59,7 @@ class _Planned:
     text: str
 
 
+@public("explain", "text")
 @dataclass(frozen=True, kw_only=True)
 class Query(Result):
     """A query's rows, computed when they are read, each table at the snapshot it had when the query was made."""
@@ -208,34 +212,31 @@ class Query(Result):
         if (instead := in_place_of(self.text)) is not None:
             return InvalidInputError(instead)
         first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        hint = ""
-        if "not found" in first and "table" in first.lower():
-            hint = _tables(self.known)
-        elif deep := [name for name in self.known if len(name) > MOST_NAMES and ".".join(name) in self.text]:
-            hint = (
-                f"; table {'.'.join(deep[0])!r} is nested too deep for SQL, which knows catalog.schema.table: "
-                "give it a name, as in sql('SELECT … FROM t', t=connection.table(…))"
+        text = spelled(first.removeprefix("DataFusion error: ").replace(f"{_DEFAULT}.", ""))
+        return InvalidInputError(f"the query fails: {self._reason(text)}")
+
+    def _reason(self, text: str) -> str:
+        """What is wrong with the query, in plain words, and what to do."""
+        names = sorted(".".join(name) for name in self.known)
+        if table := missing_table(text, names):
+            return f"{table}; give {'others' if names else 'the tables'} by name: {BY_NAME}"
+        if deep := [name for name in self.known if len(name) > MOST_NAMES and ".".join(name) in self.text]:
+            return (
+                f"{plain(text)}; table {'.'.join(deep[0])!r} is nested too deep for SQL, which knows "
+                "catalog.schema.table: give it a name, as in sql('SELECT … FROM t', t=connection.table(…))"
             )
-        elif missing := _NO_VALUE.search(first):
-            hint = f" Give it in params, as params={{{missing[1]!r}: …}}"
-        return InvalidInputError(
-            f"the query fails: {spelled(first.removeprefix('DataFusion error: ').replace(f'{_DEFAULT}.', ''))}{hint}"
-        )
+        columns = list(dict.fromkeys(name for source in self.sources.values() for name in source.schema.names))
+        if reason := missing_function(text, known_functions) or missing_column(text, self.text, columns):
+            return reason
+        if missing := _NO_VALUE.search(text):
+            return f"there is no value for ${missing[1]}: give it in params, as params={{{missing[1]!r}: …}}"
+        return plain(text)
 
     def __repr__(self) -> str:
         return f"Query({self.text!r})"
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.explain())}</pre>"
-
-
-def _tables(known: Sequence[Name]) -> str:
-    """The tables that a query can name, for an error."""
-    names = sorted(".".join(name) for name in known)
-    if not names:
-        return f"; give the tables by name: {BY_NAME}"
-    more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
-    return f"; the tables are {', '.join(names[:_MOST_SHOWN])}{more}; give others by name: {BY_NAME}"
 
 
 def _quoted(name: Name) -> str:

@@ -18,6 +18,7 @@ from lancepart.model.join_keys import common_type
 from lancepart.model.parameters import Parameters
 from lancepart.model.parse import parse
 from lancepart.model.predicate import Filter, Predicate
+from lancepart.model.public import public
 from lancepart.model.suggest import near
 from lancepart.model.where import Where, as_sql
 from lancepart.plan import join_planner as joins
@@ -47,6 +48,7 @@ class JoinOptions(TypedDict, total=False):
     params: Parameters | None
 
 
+@public("explain", "how", "plan", "to_spark")
 @dataclass(frozen=True, kw_only=True)
 class Join(Result):
     """Rows of two tables that belong together, each table at the snapshot it had when the join was made."""

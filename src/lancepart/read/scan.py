@@ -22,6 +22,7 @@ from lancepart.model.nested import field_of, path_of
 from lancepart.model.parameters import Parameters
 from lancepart.model.parse import parse
 from lancepart.model.predicate import Filter, Predicate
+from lancepart.model.public import public
 from lancepart.model.suggest import near
 from lancepart.model.where import Where, as_sql
 from lancepart.plan import planner
@@ -68,6 +69,7 @@ class ScanFields(TypedDict):
     batch_size: int | None
 
 
+@public("batch_size", "columns", "explain", "limit", "offset", "plan", "sql", "to_spark", "with_row_id")
 @dataclass(frozen=True, kw_only=True)
 class Scan(Result):
     """Rows of a table at one snapshot: those that a filter matches, some columns of them."""

@@ -13,6 +13,7 @@ import pyarrow as pa
 from lancepart.errors import InvalidInputError
 from lancepart.layout.declared_indices import TEXT_KIND, declared
 from lancepart.model.aliases import JsonMapping
+from lancepart.model.public import public
 from lancepart.model.schema import field_id
 from lancepart.model.values import logical_type
 from lancepart.read import row_ids
@@ -35,6 +36,7 @@ _VECTOR_ONLY = (
 )
 
 
+@public("explain", "recall", "seconds")
 @dataclass(frozen=True, kw_only=True)
 class Search(Result):
     """The best rows of a table at one snapshot; ``seconds`` has the timings after a search."""

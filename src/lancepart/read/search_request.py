@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError
 from lancepart.layout.columns import physical_name
-from lancepart.model.aliases import JsonMapping, Value
+from lancepart.model.aliases import DistanceType, JsonMapping, Statistics, Value
 from lancepart.model.suggest import near
 from lancepart.model.values import logical_type
 from lancepart.storage import search as storage
@@ -65,7 +65,7 @@ class SearchOptions(TypedDict, total=False):
     """
 
     offset: int
-    distance_type: str
+    distance_type: DistanceType
     nprobes: int
     minimum_nprobes: int
     maximum_nprobes: int
@@ -75,7 +75,7 @@ class SearchOptions(TypedDict, total=False):
     exact: bool
     fast_search: bool
     prefilter: bool
-    statistics: str
+    statistics: Statistics
     with_row_id: bool
 
 
@@ -149,7 +149,8 @@ def vector_query(query: object, column: object, schema: pa.Schema) -> VectorQuer
         raise InvalidInputError("a query vector is a list of numbers, and a batch is a list of such lists")
     if given.shape[-1] != kind.list_size:
         raise InvalidInputError(
-            f"the query vector has {given.shape[-1]} numbers, and column {name!r} holds vectors of {kind.list_size}"
+            f"the query vector has {given.shape[-1]} numbers, and column {name!r} holds vectors of {kind.list_size}: "
+            "give a vector of that length"
         )
     if not np.isfinite(given.astype(np.float64)).all():
         raise InvalidInputError("a query vector with NaN or infinity is near to nothing: give finite numbers")

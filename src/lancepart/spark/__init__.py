@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from lancepart.maintain.leaf_maintenance import MaintenanceResult
+    from lancepart.model.aliases import Distribution
     from lancepart.spark.importing import Imported
-    from lancepart.table import PartitionedTable
+    from lancepart.table import PartitionedTable, Partitioning
 
 __all__ = ["cancel", "configure", "import_table", "jar", "remove_orphans", "session", "upsert_batches"]
 
@@ -58,11 +59,37 @@ def cancel(spark: SparkSession, *, group: str | None = None, tag: str | None = N
     return cancelling.cancel(spark, group=group, tag=tag)
 
 
-def import_table(spark: Any, source: Any, root: Any, partition_by: Any = (), **options: Any) -> Imported:
-    """Import Parquet, Delta, Iceberg or anything that Spark reads; run again, it continues with what is left."""
+def import_table(
+    spark: SparkSession,
+    source: str | os.PathLike[str] | DataFrame,
+    root: str | os.PathLike[str],
+    partition_by: Partitioning = (),
+    *,
+    format: str | None = None,
+    name: str | None = None,
+    version: int | None = None,
+    files_per_commit: int = 32,
+    storage_options: Mapping[str, str] | None = None,
+    progress: bool = True,
+) -> Imported:
+    """Import Parquet, Delta, Iceberg or anything that Spark reads; run again, it continues with what is left.
+
+    Each commit imports some of the source's files, and records them; the rows of each are counted and compared.
+    """
     from lancepart.spark.importing import import_table as run
 
-    return run(spark, source, root, partition_by, **options)
+    return run(
+        spark,
+        source,
+        root,
+        partition_by,
+        format=format,
+        name=name,
+        version=version,
+        files_per_commit=files_per_commit,
+        storage_options=storage_options,
+        progress=progress,
+    )
 
 
 def remove_orphans(
@@ -82,8 +109,23 @@ def remove_orphans(
     return run(Warehouse.at(warehouse, storage_options), older_than, dry_run=dry_run)
 
 
-def upsert_batches(table: PartitionedTable, on: Sequence[str], **options: Any) -> Callable[[Any, int], None]:
-    """A function for ``foreachBatch`` that upserts each batch of a query exactly once."""
+def upsert_batches(
+    table: PartitionedTable,
+    on: Sequence[str],
+    *,
+    idempotency_key: str | None = None,
+    distribution: Distribution = "auto",
+) -> Callable[[DataFrame, int], None]:
+    """A function for ``foreachBatch`` that upserts each batch of a query exactly once.
+
+    The query is identified by its id, or by ``idempotency_key`` where the session has no id (Spark Connect) or where
+    one query upserts into one table more than once.
+    """
     from lancepart.spark.sink import upsert_batches as made
 
-    return made(table, on, **options)
+    return made(table, on, idempotency_key=idempotency_key, distribution=distribution)
+
+
+def __dir__() -> list[str]:
+    """The public names and nothing else, for completion."""
+    return __all__

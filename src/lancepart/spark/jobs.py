@@ -9,12 +9,12 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from lancepart.errors import InvalidInputError, TableNotFoundError
-from lancepart.model.aliases import JsonMapping, JsonObject
+from lancepart.model.aliases import IndexKind, JsonMapping, JsonObject
 from lancepart.model.duration import age
 from lancepart.spark import remove_orphans
 from lancepart.spark.calls import value_of
@@ -156,7 +156,8 @@ def index(
     """Build an index in every leaf, in place of one of the same name."""
     job = JobRun("index", root, master, conf, storage)
     given = {key: value_of(text) for key, text in pairs(param).items()}
-    job.done(**asdict(job.table.maintenance.create_index(column, kind, name=name, spark=job.spark, **given)))
+    what = cast(IndexKind, kind)
+    job.done(**asdict(job.table.maintenance.create_index(column, what, name=name, spark=job.spark, **given)))
 
 
 @app.command()

@@ -16,6 +16,7 @@ from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.layout import create
 from lancepart.layout.metadata import STRONG
+from lancepart.model.aliases import Distribution
 from lancepart.spark import planned_writes
 from lancepart.spark.results import loads
 from lancepart.spark.source import STREAM
@@ -111,7 +112,11 @@ def sink(options: Options, schema: Any, overwrite: bool) -> Sink:
 
 
 def upsert_batches(
-    table: PartitionedTable, on: Sequence[str], *, idempotency_key: str | None = None, distribution: str = "auto"
+    table: PartitionedTable,
+    on: Sequence[str],
+    *,
+    idempotency_key: str | None = None,
+    distribution: Distribution = "auto",
 ) -> Callable[[Any, int], None]:
     """A function for ``foreachBatch`` that upserts each batch exactly once.
 

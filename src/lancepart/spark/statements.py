@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
@@ -20,6 +20,7 @@ from lancepart.errors import (
     UnsupportedOperationError,
 )
 from lancepart.layout.metadata import STRONG
+from lancepart.model.aliases import Transactions
 from lancepart.model.snapshot_text import number_or_tag
 from lancepart.queries.warehouse import Entry, Warehouse
 from lancepart.spark import altering, catalog_messages, metadata_tables, new_tables, procedures, table_messages, warm
@@ -203,7 +204,7 @@ def _make(warehouse: Warehouse, request: catalog_messages.CreateRequest) -> _Mad
             root.uri_of(location),
             columns,
             request.by,
-            transactions=properties.get("transactions", STRONG),
+            transactions=cast(Transactions, properties.get("transactions", STRONG)),
             storage_options=dict(root.storage_options),
         )
         own = True

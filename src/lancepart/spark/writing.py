@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import pyarrow as pa
 
@@ -25,6 +25,7 @@ from lancepart.errors import (
 from lancepart.layout.layouts import capabilities
 from lancepart.layout.metadata import STRONG
 from lancepart.maintain.discard import discard_new, withdraw_late
+from lancepart.model.aliases import Transactions
 from lancepart.model.predicate import Filter
 from lancepart.model.sql_text import arguments, tokens
 from lancepart.read.leaf import ADDRESS, LEAF
@@ -299,7 +300,7 @@ def _table(options: Options, request: WriteRequest, schema: Any) -> tuple[Partit
     nullable = pa.schema([field.with_nullable(True) for field in new_columns(schema)])
     if "partition_by" not in options:
         refuse_new_cycles(by, nullable, options)
-    mode = options.get("transactions", STRONG)
+    mode = cast(Transactions, options.get("transactions", STRONG))
     with contextlib.suppress(TableAlreadyExistsError):
         table = create_table(root, nullable, by, transactions=mode, storage_options=storage)
         return table, table.metadata.salt

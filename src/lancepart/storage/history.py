@@ -15,9 +15,10 @@ from lancepart.errors import (
     TableTagNotFoundError,
     TableVersionNotFoundError,
 )
-from lancepart.format.names import OLDEST, SPEC_PREFIX, fence_id, of_type
+from lancepart.format.names import OLDEST, OWN, SPEC_PREFIX, fence_id, of_type
 from lancepart.format.records import number_of
 from lancepart.format.rows import read_rows
+from lancepart.model.suggest import near
 from lancepart.storage import leaf_files
 from lancepart.storage.files import Files
 from lancepart.storage.leaf_handle import data_path
@@ -27,6 +28,9 @@ from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import MissingError, storage_errors
 
 _SPEC_KEY = re.compile(rf"{SPEC_PREFIX}([0-9]+)")
+
+
+_LISTED = "table.inspect.snapshots() lists them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +53,11 @@ def resolve(manifest: Manifest, wanted: int | str | datetime | None) -> int | No
         found = tags(manifest).get(wanted)
         if found is None:
             number = f": give the number of a snapshot as an int, {int(wanted)}" if wanted.isdecimal() else ""
-            raise TableTagNotFoundError(f"there is no tag {wanted!r}{number}")
+            raise TableTagNotFoundError(f"there is no tag {wanted!r}{number or _tags_hint(wanted, manifest)}")
         return found
     found = _at(manifest, wanted) if isinstance(wanted, datetime) else wanted
     if not any(map(_SPEC_KEY.fullmatch, at(manifest, found).properties)):
-        raise TableVersionNotFoundError(f"there is no snapshot {found}: the table was made after it")
+        raise TableVersionNotFoundError(f"there is no snapshot {found}: the table was made after it; {_LISTED}")
     refuse_expired(manifest, manifest.snapshot(), found)
     return found
 
@@ -69,11 +73,13 @@ def required(manifest: Manifest, wanted: int | str | datetime | None) -> Snapsho
 def at(manifest: Manifest, version: int) -> Snapshot:
     """The manifest at a version, or a clear word that it is gone."""
     if not 0 < version < 1 << 63:
-        raise TableVersionNotFoundError(f"there is no snapshot {version}: they are counted from 1 up")
+        raise TableVersionNotFoundError(f"there is no snapshot {version}: they are counted from 1 up; {_LISTED}")
     try:
         return manifest.snapshot(version)
     except MissingError:
-        raise TableVersionNotFoundError(f"there is no snapshot {version}: it never was, or it has expired") from None
+        raise TableVersionNotFoundError(
+            f"there is no snapshot {version}: it never was, or it has expired; {_LISTED}"
+        ) from None
 
 
 def versions(manifest: Manifest) -> list[int]:
@@ -148,7 +154,7 @@ def _at(manifest: Manifest, moment: datetime) -> int:
         else:
             high = middle
     if low == 0:
-        raise TableVersionNotFoundError(f"there is no snapshot as old as {moment.isoformat()}")
+        raise TableVersionNotFoundError(f"there is no snapshot as old as {moment.isoformat()}; {_LISTED}")
     return kept[low - 1]
 
 
@@ -190,6 +196,11 @@ def tags(manifest: Manifest) -> dict[str, int]:
         return {name: int(entry["version"]) for name, entry in handle.tags.list().items()}
 
 
+def _tags_hint(name: str, manifest: Manifest) -> str:
+    known = [each for each in tags(manifest) if not each.startswith(OWN)]
+    return f"{near(name, known)}; table.tags.list() names them" if known else ": the table has none"
+
+
 def create_tag(manifest: Manifest, name: str, version: int) -> None:
     """Name a snapshot; a named one does not expire."""
     at(manifest, version)
@@ -204,7 +215,7 @@ def create_tag(manifest: Manifest, name: str, version: int) -> None:
 def delete_tag(manifest: Manifest, name: str) -> None:
     """Take a name away; the snapshot stays until it expires."""
     if name not in tags(manifest):
-        raise TableTagNotFoundError(f"there is no tag {name!r}")
+        raise TableTagNotFoundError(f"there is no tag {name!r}{_tags_hint(name, manifest)}")
     handle = manifest.snapshot().handle
     assert handle is not None
     with storage_errors(f"delete the tag {name!r}", manifest.root):

@@ -14,12 +14,14 @@ from lancepart.storage import manifest_maintenance
 from lancepart.storage.dataset import create_dataset
 from lancepart.storage.manifest_rows import Change, source_table
 from lancepart.storage.root import Root
+from lancepart.storage.root_contents import make_directory
 from lancepart.storage.snapshot import Snapshot, literals
 from lancepart.storage.translate import ConflictError, ExistsError, KeyExistsError, storage_errors
 
 
 def create(root: Root, name: str, uri: str) -> None:
     """Write an empty manifest with its indices, unless another writer has."""
+    make_directory(root)
     try:
         handle = create_dataset(root, name, SCHEMA.empty_table(), uri=uri)
     except ExistsError:

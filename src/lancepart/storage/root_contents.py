@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 
-from lancepart.errors import InvalidInputError, InvalidTableStateError
+from lancepart.errors import InvalidInputError, InvalidTableStateError, PermissionDeniedError
 from lancepart.storage.files import Files
 from lancepart.storage.root import Root
 from lancepart.storage.translate import storage_errors
+
+_MANIFEST = "__manifest"
+_MOST_NAMED = 3
 
 
 def refuse_file(root: Root) -> None:
@@ -31,6 +34,29 @@ def refuse_plain(root: Root) -> None:
         )
 
 
-def missing(root: Root) -> str:
-    """What to say of a local root that is not there."""
-    return ", and there is no such directory" if root.is_local and not os.path.exists(root.uri) else ""
+def advice(root: Root) -> str:
+    """What to do about a root without a table: open one of those beneath it, or make one."""
+    if found := beneath(root):
+        named = ", ".join(map(repr, found[:_MOST_NAMED])) + (", …" if len(found) > _MOST_NAMED else "")
+        return f", and it is no warehouse: give one of the tables beneath it, {named}"
+    gone = ", and there is no such directory" if root.is_local and not os.path.exists(root.uri) else ""
+    return f"{gone}: make one with lancepart.create_table"
+
+
+def beneath(root: Root) -> list[str]:
+    """The tables and warehouses that are directories of a local root which is none itself."""
+    if not root.is_local or not os.path.isdir(root.uri) or os.path.isdir(os.path.join(root.uri, _MANIFEST)):
+        return []
+    with os.scandir(root.uri) as entries:
+        return sorted(each.path for each in entries if os.path.isdir(os.path.join(each.path, _MANIFEST)))
+
+
+def make_directory(root: Root) -> None:
+    """Make the directory of a local root; one that can't be made is named at once, not after retries."""
+    try:
+        if root.is_local:
+            os.makedirs(root.uri, exist_ok=True)
+    except OSError as error:
+        raise PermissionDeniedError(
+            f"can't make the directory {root.uri!r}: {error.strerror}; give a root that you may write to"
+        ) from None

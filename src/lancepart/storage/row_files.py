@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import get_args
 
 import lance
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
 
 from lancepart.errors import InvalidInputError
+from lancepart.model.aliases import FileFormat
 from lancepart.storage.root import Root
 from lancepart.storage.row_schema import FoundFile, dataset_of, extension
 from lancepart.storage.translate import storage_errors
@@ -32,6 +34,7 @@ _FORMATS = {
     ".feather": "ipc",
     ".lance": "lance",
 }
+_NAMES = {**{kind: kind for kind in _FORMATS.values()}, "arrow": "ipc"}
 _MAGIC = re.compile(r"[*?\[]")
 _S3_OPTIONS = {
     "access_key": ("aws_access_key_id", "access_key_id"),
@@ -93,10 +96,11 @@ def files_at(
     paths = tuple(os.fspath(item) for item in items if isinstance(item, str | os.PathLike))
     if not paths or len(paths) != len(items):
         raise InvalidInputError(f"{data!r} is no path: give paths or globs of files")
-    if format is not None and format not in set(_FORMATS.values()):
-        raise InvalidInputError(f"format is {format!r}: use {', '.join(sorted(set(_FORMATS.values())))}")
+    if format is not None and format not in _NAMES:
+        raise InvalidInputError(f"format is {format!r}: use {', '.join(map(repr, get_args(FileFormat)))}")
     options = dict(storage_options or {})
-    return RowFiles(paths=paths, format=format, storage_options=options, same_columns=same_columns)
+    kind = format and _NAMES[format]
+    return RowFiles(paths=paths, format=kind, storage_options=options, same_columns=same_columns)
 
 
 def _found(paths: Sequence[str], options: Mapping[str, str]) -> list[FoundFile]:
@@ -110,7 +114,8 @@ def _found(paths: Sequence[str], options: Mapping[str, str]) -> list[FoundFile]:
             system, inner = pa_fs.LocalFileSystem(), path.removeprefix("file://")
             own = _listed_locally(inner)
         if not own:
-            raise InvalidInputError(f"no file matches {path!r}")
+            where = path if "://" in path else os.path.abspath(path)
+            raise InvalidInputError(f"no file matches {path!r}: looked for {where!r}; look at the path and its ending")
         base = _base(inner, own)
         found += [FoundFile(path=each, base=base, system=system) for each in own]
     return found

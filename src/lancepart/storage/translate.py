@@ -47,6 +47,7 @@ _UNKNOWN = re.compile(
 _NO_BUCKET = re.compile(r"NoSuchBucket|bucket does not exist", re.IGNORECASE)
 _NO_REGION = re.compile(r"failed to resolve region", re.IGNORECASE)
 _NO_ACCOUNT = re.compile(r"no azure account name", re.IGNORECASE)
+_NO_SCHEME = re.compile(r"no object store provider found for scheme|unable to recognise url", re.IGNORECASE)
 _FULL = re.compile(r"no space left on device|disk quota exceeded|file too large", re.IGNORECASE)
 _NO_DIRECTORY = re.compile(r"not a directory", re.IGNORECASE)
 _DAMAGED = re.compile(
@@ -65,6 +66,7 @@ _UNREACHABLE = re.compile(r"connection refused|connect error|error sending reque
 _SOURCE = re.compile(r",?\s*(/[^\s,]*)?/?rust/[^\s,]*\.rs:\d+:\d+")
 _INSIDES = re.compile(r": (ProviderError|DispatchFailure|ServiceError)\(.*")
 _SECRET_KEYS = re.compile(r"secret|token|password|key|sas|credential", re.IGNORECASE)
+_SCHEMES = "s3://, gs://, az://, abfss:// or file://"
 
 
 class ConflictError(ConcurrentModificationError):
@@ -108,7 +110,9 @@ def storage_errors(action: str, root: Root) -> Iterator[None]:
     except AlreadyExistsError as error:
         raise ExistsError(f"could not {action}: {_clean(error, root)}") from None
     except PermissionError as error:
-        raise PermissionDeniedError(f"may not {action}: {_clean(error, root)}") from None
+        raise PermissionDeniedError(
+            f"may not {action}: {_clean(error, root)}; give a root that you may use, or permissions for {root.uri!r}"
+        ) from None
     except Exception as error:
         reraise_interrupt(error)
         if type(error).__name__ == "PanicException":
@@ -120,12 +124,14 @@ def translated(error: Exception, action: str, root: Root) -> Exception:
     """The error to raise instead of one of Lance's, which differ only by their texts."""
     text = str(error)
     message = f"could not {action}: {_clean(error, root)}"
+    if _NO_SCHEME.search(text):
+        return InvalidInputError(f"no store is known for {root.uri!r}: use a local path, or a URI with {_SCHEMES}")
     rules: tuple[tuple[re.Pattern[str], type[Exception], str], ...] = (
         (_KEY, KeyExistsError, ""),
         (_CONFLICT, ConflictError, ""),
         (_FULL, ServiceUnavailableError, "; make room, and try again"),
         (_UNKNOWN, UnauthenticatedError, "; give the store's credentials in storage_options or in the environment"),
-        (_DENIED, PermissionDeniedError, ""),
+        (_DENIED, PermissionDeniedError, f"; give a root that you may use, or permissions for {root.uri!r}"),
         (_NO_BUCKET, InvalidInputError, "; there is no such bucket"),
         (_NO_REGION, InvalidInputError, "; look at the bucket's name, or give aws_region in storage_options"),
         (_NO_ACCOUNT, InvalidInputError, "; give account_name in storage_options"),

@@ -14,13 +14,13 @@ from lancepart.errors import (
     TableNotFoundError,
 )
 from lancepart.layout import opening, same_definition
-from lancepart.layout.metadata import STRONG
 from lancepart.layout.table_manifest import (
     catalog_of,
     has_commits,
     past_version,
     pinned_version,
 )
+from lancepart.model.aliases import TableLayout, Transactions
 from lancepart.model.spec import PartitionField
 from lancepart.storage.root import Root
 from lancepart.table.partitioned import PartitionedTable
@@ -38,8 +38,8 @@ def create_table(
     schema: pa.Schema,
     partition_by: Partitioning = (),
     *,
-    transactions: str = STRONG,
-    layout: str = "manifest",
+    transactions: Transactions = "strong",
+    layout: TableLayout = "manifest",
     exist_ok: bool = False,
     storage_options: Mapping[str, str] | None = None,
 ) -> PartitionedTable:

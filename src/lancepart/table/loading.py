@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
 from lancepart.layout import same_definition
-from lancepart.layout.metadata import STRONG
-from lancepart.model.aliases import RowSource
+from lancepart.model.aliases import FileFormat, RowSource, TableLayout, Transactions
 from lancepart.model.spec import PartitionField
 from lancepart.storage.row_files import files_at, is_path
 from lancepart.table.functions import create_table, discard_new_table, exists, open_table
@@ -28,8 +27,8 @@ def create_table_from(
     partition_by: Sequence[str | PartitionField],
     *,
     schema: pa.Schema | None = None,
-    transactions: str = STRONG,
-    layout: str = "manifest",
+    transactions: Transactions = "strong",
+    layout: TableLayout = "manifest",
     progress: Progress | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> PartitionedTable:
@@ -61,7 +60,7 @@ def load(
     *,
     partition_by: Sequence[str | PartitionField] | None = None,
     schema: pa.Schema | None = None,
-    format: str | None = None,
+    format: FileFormat | None = None,
     progress: Progress | None = None,
     source_options: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -84,7 +83,10 @@ def load(
         table.append(counted(reader(rows, table.schema), progress))
         return table
     if partition_by is None:
-        raise InvalidInputError(f"there is no table at {os.fspath(root)!r} yet: say how it is partitioned")
+        raise InvalidInputError(
+            f"there is no table at {os.fspath(root)!r} yet: say how to partition it, as in "
+            "partition_by=['country'], or partition_by=[] for a table without partitions"
+        )
     return create_table_from(
         root, rows, partition_by, schema=schema, progress=progress, storage_options=storage_options
     )

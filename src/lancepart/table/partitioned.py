@@ -16,7 +16,7 @@ from lancepart.commit.merge import Merge
 from lancepart.commit.merge_action import MergeRows
 from lancepart.commit.perform import perform
 from lancepart.commit.result import CommitResult
-from lancepart.commit.transaction import SNAPSHOT, Transaction
+from lancepart.commit.transaction import Transaction
 from lancepart.errors import (
     InvalidInputError,
     LanceNamespaceError,
@@ -31,7 +31,7 @@ from lancepart.layout.table_manifest import (
     namespace_of,
     travelling,
 )
-from lancepart.model.aliases import RowSource
+from lancepart.model.aliases import Distribution, Isolation, RowSource
 from lancepart.model.parameters import Parameters
 from lancepart.model.spec import PartitionField, PartitionSpec
 from lancepart.model.where import Condition, Where, text_of, update_texts
@@ -39,7 +39,6 @@ from lancepart.storage.dataset import Dataset
 from lancepart.storage.root import Root
 from lancepart.table.readable import ReadableTable
 from lancepart.write.conform import rereadable
-from lancepart.write.frames import AUTO
 
 if TYPE_CHECKING:
     from lancepart.maintain.changes import Changes
@@ -75,7 +74,7 @@ class PartitionedTable(ReadableTable):
         return changes(maintained(self._manifest, "changes", self._version), since, until)
 
     def append(
-        self, data: RowSource, *, idempotency_key: str | None = None, distribution: str = AUTO
+        self, data: RowSource, *, idempotency_key: str | None = None, distribution: Distribution = "auto"
     ) -> CommitResult | None:
         """Add rows in one atomic commit; the new snapshot's version (in weak mode ``None``, and not atomic).
 
@@ -92,7 +91,7 @@ class PartitionedTable(ReadableTable):
         whole_table: bool = False,
         params: Parameters | None = None,
         idempotency_key: str | None = None,
-        distribution: str = AUTO,
+        distribution: Distribution = "auto",
     ) -> CommitResult | None:
         """Replace exactly the partitions that the data touches or, with ``where``, exactly the rows that match it.
 
@@ -126,7 +125,12 @@ class PartitionedTable(ReadableTable):
         return self._perform(Update(values=values, where=test), idempotency_key)
 
     def upsert(
-        self, data: RowSource, on: Sequence[str], *, idempotency_key: str | None = None, distribution: str = AUTO
+        self,
+        data: RowSource,
+        on: Sequence[str],
+        *,
+        idempotency_key: str | None = None,
+        distribution: Distribution = "auto",
     ) -> CommitResult | None:
         """Replace the rows that have the same key, in the columns that the data names, and add the others."""
         kept = rereadable(self._given(data, same_columns=True))
@@ -141,7 +145,7 @@ class PartitionedTable(ReadableTable):
         kept = replace(merge, source=rereadable(merge.source))
         return self._perform(MergeRows(merge=kept), key)
 
-    def transaction(self, isolation: str = SNAPSHOT, *, idempotency_key: str | None = None) -> Transaction:
+    def transaction(self, isolation: Isolation = "snapshot", *, idempotency_key: str | None = None) -> Transaction:
         """Several changes as one commit: ``with table.transaction() as tx:``."""
         self._refuse_past()
         manifest = committing(self._manifest, "transaction")

@@ -17,7 +17,7 @@ from lancepart.layout.table_manifest import (
     load,
     past_version,
 )
-from lancepart.model.aliases import RowSource
+from lancepart.model.aliases import JoinType, RowSource
 from lancepart.model.parameters import Parameters
 from lancepart.model.spec import PartitionSpec
 from lancepart.model.where import Where
@@ -71,7 +71,7 @@ class ReadableTable(Result):
 
     @property
     def version(self) -> int:
-        """The snapshot: the manifest's version."""
+        """The number of the snapshot: it grows with every commit, not always by one, and ``open_table`` takes it."""
         return self._manifest.snapshot(self._version).version
 
     @property
@@ -230,7 +230,7 @@ class ReadableTable(Result):
         self,
         other: ReadableTable | RowSource,
         on: Sequence[str | tuple[str, str]],
-        how: str = "inner",
+        how: JoinType = "inner",
         where: Where = None,
         columns: Sequence[str] | None = None,
         *,

@@ -42,9 +42,16 @@ def _as_vectors(lists: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _refusal(name: str, column: pa.Array, at: int, wanted: pa.DataType) -> TableSchemaValidationError:
+    length = vector_length(wanted)
+    advice = "" if length is None else f": give {length} numbers in each row"
     return TableSchemaValidationError(
-        f"column {name!r}: {_shown(column[at])} of type {column.type} does not fit {wanted}"
+        f"column {name!r}: {_shown(column[at])} of type {column.type} does not fit {wanted}{advice}"
     )
+
+
+def vector_length(kind: pa.DataType) -> int | None:
+    """How many values each list of a type has; None if they may have any number."""
+    return int(kind.list_size) if pa.types.is_fixed_size_list(kind) else None
 
 
 def _shown(scalar: pa.Scalar) -> str:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lancepart.errors import TableSchemaValidationError
 from lancepart.model.aliases import JsonObject, Value
-from lancepart.write.casts import cast
+from lancepart.write.casts import cast, vector_length
 
 Take: TypeAlias = Callable[[Value], Value]
 """Gives a value as Arrow takes it, or raises."""
@@ -47,7 +47,9 @@ def column_of(values: Sequence[Value], wanted: pa.DataType, name: str) -> pa.Arr
 def _refusal(name: str, value: Value, wanted: pa.DataType, error: Exception) -> TableSchemaValidationError:
     text = repr(value)
     shown = text if len(text) <= 80 else f"{text[:80]}…"
-    reason = "it is too large" if isinstance(error, OverflowError) else error
+    reason: object = "it is too large" if isinstance(error, OverflowError) else error
+    if (length := vector_length(wanted)) is not None and isinstance(value, Sequence) and len(value) != length:
+        reason = f"it has {len(value)} numbers; give {length} in each row"
     return TableSchemaValidationError(f"column {name!r}: {shown} does not fit {wanted}: {reason}")
 
 

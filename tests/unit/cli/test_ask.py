@@ -16,7 +16,7 @@ def test_the_nearest_vectors_are_found(ask: Any, run: Any) -> None:
     found = ask("search", "t", "[3.2, 0]", "-k", "2", "-c", "id", "-w", "country = 'US'")
     assert [row["id"] for row in found] == [3, 4]
     assert "t" in ask("search", "t", "[3.2, 0]", "--explain")["plan"]
-    assert "JSON list" in run("search", "t", "[3.2, x]", code=1).stderr
+    assert "JSON list" in run("search", "t", "[3.2, x]", code=2).stderr
 
 
 def test_a_table_is_joined_with_another(ask: Any, run: Any, table: lp.PartitionedTable) -> None:

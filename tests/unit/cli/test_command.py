@@ -16,7 +16,7 @@ import typer.main
 import lancepart as lp
 from lancepart.cli import make
 from lancepart.cli.app import app
-from lancepart.errors import CommitConflictError
+from lancepart.errors import CommitConflictError, InvalidInputError
 
 COMMANDS = (
     "create load upsert info tree partitions head sample plan sql search join delete evolve columns snapshots changes "
@@ -78,12 +78,23 @@ def test_what_nobody_expected_is_one_line_too_and_debug_shows_where(run: Any, mo
 
 
 def test_storage_options_are_pairs(run: Any) -> None:
-    assert "key=value" in run("info", "t", "--storage", "region", code=1).stderr
+    assert "key=value" in run("info", "t", "--storage", "region", code=2).stderr
 
 
 @pytest.mark.parametrize("arguments", [["inf", "t"], ["info"], ["info", "t", "--jsn"], ["head", "t", "-n", "x"]])
 def test_wrong_usage_has_exit_code_two(run: Any, arguments: list[str]) -> None:
-    run(*arguments, code=2)
+    done = run(*arguments, code=2)
+    assert done.stderr.startswith("Error: ")
+    assert len(done.stderr.splitlines()) == 1
+
+    answer = json.loads(run(*arguments, "--json", code=2).stderr)
+    assert (answer["error"], answer["code"]) == ("UsageError", int(InvalidInputError.code))
+    assert "-h" in answer["message"]
+
+
+def test_without_a_command_the_help_is_shown(run: Any) -> None:
+    assert "partitions" in run(code=2).output
+    assert "migrate" in run("ns", code=2).output
 
 
 def test_the_program_runs_in_a_process_of_its_own(table: lp.PartitionedTable, tmp_path: Path) -> None:
@@ -100,7 +111,7 @@ def test_processes_end_with_their_exit_codes(table: lp.PartitionedTable, tmp_pat
     assert code("--version") == 0
     assert code("info", "nothing") == 3
     assert code("inf") == 2
-    assert code("delete", "t", "id = 1") == 1
+    assert code("delete", "t", "id = 1") == 2
     assert code("delete", "t", "id = 1", "--yes") == 0
     assert table.scan().count() == 21
 

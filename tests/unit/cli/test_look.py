@@ -50,7 +50,7 @@ def test_partitions_are_sorted_and_have_bars(ask: Any, run: Any) -> None:
     shown = run("partitions", "t", "--sort", "rows").stdout
     assert "█" * 24 in shown
     assert "20.0 times the rows of the median" in shown
-    assert "use bytes" in run("partitions", "t", "--sort", "color", code=1).stderr
+    assert "use bytes" in run("partitions", "t", "--sort", "color", code=2).stderr
 
 
 def test_rows_are_shown_some_columns_of_some(ask: Any, run: Any) -> None:

@@ -53,7 +53,7 @@ def test_a_table_is_created_by_columns_or_like_a_file(run: Any, ask: Any, tmp_pa
     ask("create", "b", "--like", write(tmp_path, "parquet"), "--by", "day", "--weak")
     assert lp.open_table("b").schema == ROWS.schema
     assert lp.open_table("b").metadata.transactions == "weak"
-    assert "--schema" in run("create", "c", code=1).stderr
+    assert "--schema" in run("create", "c", code=2).stderr
 
 
 def test_globs_are_expanded_and_a_key_loads_once(run: Any, ask: Any, tmp_path: Path) -> None:
@@ -98,10 +98,10 @@ def test_a_load_that_fails_leaves_no_table(run: Any, tmp_path: Path) -> None:
         (["load", "t", "none.csv", "--by", "day"], 1, "no file matches 'none.csv'"),
         (["load", "t", "rows.csv"], 3, "--by"),
         (["load", "t", "rows.csv", "--by", "dya"], 1, "dya"),
-        (["load", "t", "rows.csv", "--format", "xml"], 1, "use parquet"),
+        (["load", "t", "rows.csv", "--format", "xml"], 2, "use parquet"),
         (["load", "t", "rows.csv", "--format", "parquet", "--by", "day"], 1, "parquet"),
-        (["load", "t", "rows.csv", "--mode", "merge", "--by", "day"], 1, "use append or overwrite"),
-        (["create", "t", "--schema", "id", "--by", "id"], 1, "write its name and its type"),
+        (["load", "t", "rows.csv", "--mode", "merge", "--by", "day"], 2, "use append, overwrite"),
+        (["create", "t", "--schema", "id", "--by", "id"], 2, "write its name and its type"),
         (["create", "t", "--schema", "id int99", "--by", "id"], 1, "int99"),
         (["upsert", "t", "rows.csv"], 2, "--on"),
     ],

@@ -16,12 +16,12 @@ def test_namespaces_are_made_listed_described_and_dropped(ask: Any, run: Any) ->
     assert ask("ns", "describe", "w:db")["properties"] == {"owner": "ada"}
 
     assert ask("ns", "drop", "w:db", "--dry-run")["inside"] == ["db.inner"]
-    assert "--yes" in run("ns", "drop", "w:db", code=1).stderr
+    assert "--yes" in run("ns", "drop", "w:db", "--cascade", code=2).stderr
     assert "not empty" in run("ns", "drop", "w:db", "--yes", code=1).stderr
     ask("ns", "drop", "w:db", "--yes", "--cascade")
     assert ask("ns", "list", "w") == []
     assert "none" in run("ns", "describe", "w:none", code=3).stderr
-    assert "warehouse:namespace" in run("ns", "create", "w", code=1).stderr
+    assert "warehouse:namespace" in run("ns", "create", "w", code=2).stderr
 
 
 def test_plain_tables_are_listed_migrated_and_dropped(ask: Any, run: Any) -> None:

@@ -32,18 +32,19 @@ def test_an_index_is_built_shown_kept_up_and_dropped(ask: Any, run: Any, table: 
     ask("index", "t", "--optimize")
     assert ask("index", "t")[0]["indexed_rows"] == 23
 
-    assert "--yes" in run("index", "t", "--drop", "by_id", code=1).stderr
+    assert "--yes" in run("index", "t", "--drop", "by_id", code=2).stderr
+    assert ask("index", "t", "--drop", "by_id", "--dry-run")["name"] == "by_id"
     ask("index", "t", "--drop", "by_id", "--yes")
     assert ask("index", "t") == []
     assert "unknown" in run("index", "t", "id", "magic", code=1).stderr
-    assert "one of" in run("index", "t", "id", "--optimize", code=1).stderr
+    assert "one of" in run("index", "t", "id", "--optimize", code=2).stderr
 
 
 def test_an_expiry_is_shown_first_and_needs_a_yes(ask: Any, run: Any, table: lp.PartitionedTable) -> None:
     assert ask("expire", "t", "--older-than", "7d", "--dry-run") == []
-    assert "--yes" in run("expire", "t", "--older-than", "7d", code=1).stderr
+    assert "--yes" in run("expire", "t", "--older-than", "7d", code=2).stderr
     assert ask("expire", "t", "--older-than", "7d", "--yes")["action"] == "expire"
-    assert "no age" in run("expire", "t", "--older-than", "soon", code=1).stderr
+    assert "no age" in run("expire", "t", "--older-than", "soon", code=2).stderr
 
 
 def test_the_snapshots_that_would_go_are_the_old_ones_without_a_name(
@@ -67,7 +68,7 @@ def test_orphan_files_are_removed_after_a_yes(ask: Any, run: Any, table: lp.Part
     ages = ["--older-than", "0s"]
     found = ask("orphans", "t", *ages, "--dry-run")
     assert found["removed_files"] > 0
-    assert "--yes" in run("orphans", "t", *ages, code=1).stderr
+    assert "--yes" in run("orphans", "t", *ages, code=2).stderr
     assert ask("orphans", "t", *ages, "--yes")["removed_files"] == found["removed_files"]
     assert ask("orphans", "t", *ages)["removed_files"] == 0
     assert table.scan().count() == 22
@@ -79,7 +80,7 @@ def test_an_older_layout_is_upgraded(ask: Any, run: Any) -> None:
     assert ask("health", "h", code=5)[0]["run"] == "lancepart upgrade h"
     assert ask("upgrade", "h")["layout"] == "manifest"
     assert ask("head", "h") == [{"id": 1, "day": "a"}]
-    assert "--yes" in run("upgrade", "h", "--remove-old", code=1).stderr
+    assert "--yes" in run("upgrade", "h", "--remove-old", code=2).stderr
 
 
 def test_a_leaf_that_lost_its_files_is_found(ask: Any, run: Any, table: lp.PartitionedTable) -> None:
@@ -111,7 +112,7 @@ def test_leaves_that_can_not_be_read_are_emptied_after_a_yes(ask: Any, run: Any,
     before = table.version
     assert ask("check", "t", code=5)["broken"][0]["object_id"] == leaf.object_id
     assert ask("check", "t", "--repair", "--dry-run")["skipped"] == [leaf.object_id]
-    assert "--yes" in run("check", "t", "--repair", code=1).stderr
+    assert "--yes" in run("check", "t", "--repair", code=2).stderr
     assert lp.open_table("t").version == before
     assert ask("check", "t", "--repair", "--yes")["changed"] == 1
     assert ask("check", "t")["broken"] == []

@@ -85,12 +85,41 @@ def test_notebooks_show_what_things_are(table: lp.PartitionedTable, tmp_path: Pa
         "table": (table, "&lt;t&gt;"),
         "scan": (table.scan("country = '<US>'"), "&lt;US&gt;"),
         "config": (lp.config, "cache_bytes"),
+        "inspect": (table.inspect, "unpublished_commits()"),
+        "upkeep": (table.maintenance, "remove_orphans()"),
+        "merge": (table.merge([], on=["id"]).when_matched_delete("source.id > 1"), "source.id &gt; 1"),
+        "field": (table.spec.fields[0], "identity"),
+        "catalog": (table.namespace, "&lt;t&gt;"),
+        "transaction": (table.transaction(), "isolation"),
     }
     for name, (thing, word) in shown.items():
         text = thing._repr_html_()  # type: ignore[attr-defined]
         assert word in text, name
         for raw in ("<US>", "<t>", "<db>"):
             assert raw not in text, name
+
+
+def test_objects_say_what_they_are(tmp_path: Path) -> None:
+    table = lp.create_table(tmp_path / "t", pa.schema([("id", pa.int64()), ("k", pa.string())]), ["k"])
+    assert repr(table.inspect).startswith(f"Inspect('{tmp_path}/t'): broken(), ")
+    assert repr(table.maintenance).startswith(f"Maintenance('{tmp_path}/t'): compact(), ")
+    merge = table.merge([{"id": 1}], on=["id"])
+    assert repr(merge) == "Merge(on=['id']: no clause yet)"
+    both = merge.when_matched_update({"k": "'x'"}).when_not_matched_insert_all()
+    assert repr(both) == "Merge(on=['id']: when matched update k = 'x'; when not matched insert all columns)"
+    with table.transaction() as tx:
+        tx.append([{"id": 1, "k": "a"}])
+        assert f"state='open', snapshot={table.version}, isolation='snapshot', partitions=1" in repr(tx)
+
+
+def test_a_field_whose_column_was_dropped_is_described(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("k", pa.string()), ("day", pa.date32())])
+    table = lp.create_table(tmp_path / "t", schema, ["k", "year(day)", "id"])
+    table.drop_column("k")
+    table.drop_column("day")
+
+    dropped = "(of a column that was dropped)"
+    assert table.describe().partition_by == (f"k {dropped}", f"day_year {dropped}", "id")
 
 
 def test_the_example_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,11 +123,11 @@ def test_a_deep_chain_of_ors_is_read() -> None:
 @pytest.mark.parametrize(
     ("where", "reason"),
     [
-        ("i = = 3", "Expected: an expression"),
+        ("i = = 3", "where an expression is expected"),
         ("", "it is empty"),
-        ("i = 3 ORDER BY i", "Expected: end of expression"),
-        ("1 = 1) OR (1 = 1", "Expected: end of expression"),
-        ("nosuch = 1", "No field named nosuch"),
+        ("i = 3 ORDER BY i", "where end of expression is expected"),
+        ("1 = 1) OR (1 = 1", "where end of expression is expected"),
+        ("nosuch = 1", "there is no column 'nosuch'"),
         ("i = 'x'", "the text 'x' is no whole number"),
         ("i", "non-boolean predicate"),
         ("EXISTS (SELECT 1)", "subqueries"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import lance
 import pytest
 
-from lancepart.errors import InvalidInputError, InvalidTableStateError
+from lancepart.errors import InvalidInputError, InvalidTableStateError, PermissionDeniedError
 from lancepart.storage import root_contents
 from lancepart.storage.root import Root
 from tests.support.catalogs import rows
@@ -29,5 +29,21 @@ def test_a_plain_lance_table_is_named_as_such(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_is_missing_is_said_to_be(tmp_path: Path) -> None:
-    assert "no such directory" in root_contents.missing(Root.parse(tmp_path / "nothing"))
-    assert root_contents.missing(Root.parse(tmp_path)) == ""
+    assert "no such directory" in root_contents.advice(Root.parse(tmp_path / "nothing"))
+    assert root_contents.advice(Root.parse(tmp_path)) == ": make one with lancepart.create_table"
+
+
+def test_tables_beneath_a_directory_are_named(tmp_path: Path) -> None:
+    for name in "abcd":
+        (tmp_path / name / "__manifest").mkdir(parents=True)
+    assert root_contents.beneath(Root.parse(tmp_path)) == [str(tmp_path / name) for name in "abcd"]
+    assert f"'{tmp_path}/a'" in root_contents.advice(Root.parse(tmp_path))
+    assert root_contents.advice(Root.parse(tmp_path)).endswith(", …")
+    assert root_contents.beneath(Root.parse(tmp_path / "a")) == []
+
+
+def test_a_directory_that_can_not_be_made_is_named(tmp_path: Path) -> None:
+    root_contents.make_directory(Root.parse(tmp_path / "a" / "b"))
+    assert (tmp_path / "a" / "b").is_dir()
+    with pytest.raises(PermissionDeniedError, match=r"'/proc/t'.*give a root that you may write to"):
+        root_contents.make_directory(Root.parse("/proc/t"))

@@ -179,7 +179,7 @@ def test_what_is_wrong_is_named_and_leaves_no_table(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="no file matches"):
         lp.load(tmp_path / "t", str(tmp_path / "*.parquet"), partition_by=["k"])
     pq.write_table(ROWS, tmp_path / "a.parquet")
-    with pytest.raises(InvalidInputError, match="say how it is partitioned"):
+    with pytest.raises(InvalidInputError, match="say how to partition it"):
         lp.load(tmp_path / "t", tmp_path / "a.parquet")
     (tmp_path / "a.xyz").write_text("x")
     with pytest.raises(InvalidInputError, match="no ending that is known"):

@@ -1,0 +1,83 @@
+"""DataFusion's errors about SQL in plain words: what is wrong, where, and what to write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from lancepart.model.suggest import near
+
+_AT = r"(?: at Line: (\d+), Column: (\d+))?"
+_PARSER = re.compile(rf'ParserError\("Expected: (.*), found: (.*?){_AT}"\)')
+_TOKENIZER = re.compile(rf'TokenizerError\("Unterminated (.*?){_AT}"\)')
+_OTHER = re.compile(r'(?:ParserError|TokenizerError)\("(.*)"\)')
+_NO_FUNCTION = re.compile(r"Invalid function '([^']*)'")
+_NO_COLUMN = re.compile(r"No field named (?:\"((?:[^\"]|\"\")*)\"|(\S+?))\.(?: |$)")
+_NO_TABLE = re.compile(r"table '(?:datafusion\.public\.)?([^']*)' not found", re.IGNORECASE)
+_SINGLE = re.compile(r"only supports a single SQL statement")
+_MOST_SHOWN = 40
+_COMPARED = r"(?:[=<>]|\blike|\bin\s*\()\s*"
+
+
+def plain(text: str) -> str:
+    """A message of the parser in plain words; any other as it is.
+
+    >>> plain('SQL error: ParserError("Expected: an expression, found: EOF")')
+    'the SQL ends where an expression is expected'
+    """
+    if found := _PARSER.search(text):
+        wanted, there, line, column = found.groups()
+        if there == "EOF":
+            return f"the SQL ends where {wanted} is expected"
+        return f"there is {there!r}{_place(line, column)} where {wanted} is expected"
+    if found := _TOKENIZER.search(text):
+        what = found[1].replace(" literal", "")
+        return f"the {what}{_place(found[2], found[3])} is not closed: put a quote at its end"
+    if found := _OTHER.search(text):
+        return f"it can't be parsed: {found[1]}"
+    if _SINGLE.search(text):
+        return "it has several statements: give a single one"
+    return text.removeprefix("SQL error: ").removeprefix("Error during planning: ").removeprefix("Schema error: ")
+
+
+def _place(line: str | None, column: str | None) -> str:
+    return "" if line is None else f" at line {line}, column {column}"
+
+
+def missing_function(text: str, known: Callable[[], Iterable[str]]) -> str | None:
+    """What to say of a function that does not exist, if that is what a message is about."""
+    found = _NO_FUNCTION.search(text)
+    return None if found is None else f"there is no function {found[1]!r}{near(found[1], known())}"
+
+
+def missing_column(text: str, sql: str, columns: Sequence[str]) -> str | None:
+    """What to say of a column that does not exist, if that is what a message is about.
+
+    What a value is compared with is more likely a text without its single quotes.
+
+    >>> missing_column('No field named "US". Valid fields are id.', 'country = "US"', ["id", "country"])
+    "there is no column 'US': a text is written in single quotes, 'US'; the columns are id, country"
+    """
+    found = _NO_COLUMN.search(text)
+    if found is None:
+        return None
+    name = (found[1] or found[2]).replace('""', '"')
+    own = name.rpartition(".")[2]
+    value = re.search(rf'{_COMPARED}("?)({re.escape(own)})\1(?!\w|\s*[.(])', sql, re.IGNORECASE)
+    shown = name if value is None else value[2]
+    quotes = "" if value is None else f"a text is written in single quotes, '{shown}'; "
+    return f"there is no column {shown!r}: {quotes}the columns are {_listed(columns)}{near(own, columns)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = ["…"] if len(names) > _MOST_SHOWN else []
+    return ", ".join([*names[:_MOST_SHOWN], *more])
+
+
+def missing_table(text: str, known: Sequence[str]) -> str | None:
+    """What to say of a table that does not exist, if that is what a message is about and some exist."""
+    found = _NO_TABLE.search(text)
+    if found is None:
+        return None
+    hint = f": the tables are {_listed(known)}{near(found[1], known)}" if known else ""
+    return f"there is no table {found[1]!r}{hint}"

@@ -173,10 +173,10 @@ def test_the_columns_of_the_manifest_are_spelled_in_format_only() -> None:
 
 
 def test_the_keys_on_disk_are_spelled_in_format_only() -> None:
-    """Options of Spark's data source, which are on no disk, have the same prefix; schemas are spelled in the model."""
+    """Options of Spark's data source and calls in messages have the same prefix; schemas are spelled in the model."""
     found = [
         f"{name}:{node.lineno}"
-        for name, tree in modules(besides=("format/", "spark/", "ui/server.py", "model/schema.py"))
+        for name, tree in modules(besides=("format/", "spark/", "ui/server.py", "cli/wording.py", "model/schema.py"))
         for node in ast.walk(tree)
         if not name.endswith("__init__.py")
         and isinstance(node, ast.Constant)

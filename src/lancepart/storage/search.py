@@ -53,7 +53,8 @@ def nearest(
     fast: bool = False,
     **options: Value,
 ) -> Ranked:
-    """The k best rows of each query, and those as far away as the last of them: query's number, address, distance.
+    """The k best rows of each query, all as far away as the last of them, and perhaps more: query's number, address,
+    distance.
 
     Lance chooses among rows at equal distances in an order of its own, so all of them are requested.
     ``allowed`` are the only addresses that count; ``options`` are Lance's own.

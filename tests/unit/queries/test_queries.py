@@ -264,7 +264,7 @@ def test_every_name_of_a_warehouse_is_that_of_one_table(tmp_path: Path) -> None:
         assert "1 of 2 partitions" in found.explain()
     both = "SELECT a.id AS a, b.id AS b FROM x a JOIN public.x b USING (k) WHERE a.k = 'y'"
     assert db.sql(both).to_list() == [{"a": 0, "b": 1}]
-    with pytest.raises(InvalidInputError, match=r"table 'y' not found; the tables are a\"b, a\.b\.c\.x, datafusion"):
+    with pytest.raises(InvalidInputError, match=r"no table 'y': the tables are a\"b, a\.b\.c\.x, datafusion"):
         db.sql("SELECT * FROM y")
     with pytest.raises(InvalidInputError, match=r"'a\.b\.c\.x' is nested too deep for SQL"):
         db.sql("SELECT * FROM a.b.c.x")

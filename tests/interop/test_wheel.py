@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
+import venv
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import lancepart
+from tests.support.pages import README
 
 CHECKOUT = Path(lancepart.__file__).resolve().parents[2]
 JAR = "lancepart/spark/jars/lancepart-spark.jar"
@@ -126,3 +133,49 @@ def test_an_installed_wheel_runs_on_spark(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(place)
     run(USE, place, tmp_path / "warehouse", cwd=tmp_path, PYTHONPATH=str(place))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a fresh environment with the wheel alone, which sees the project's dependencies."""
+    place = tmp_path_factory.mktemp("fresh") / "venv"
+    venv.create(place, with_pip=False)
+    (packages,) = place.glob("lib/python*/site-packages")
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
+    pip = [sys.executable, "-m", "pip", "--python", str(place / "bin" / "python"), "install", "--quiet", "--no-deps"]
+    subprocess.run([*pip, "--no-index", str(wheel)], check=True, env=alone())
+    return place / "bin"
+
+
+def alone() -> dict[str, str]:
+    """An environment in which no checkout is found."""
+    return {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+
+
+def program(*command: object, cwd: Path) -> str:
+    line = [str(each) for each in command]
+    done = subprocess.run(line, cwd=cwd, env=alone(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_first_table_of_the_readme_is_made_from_an_installed_wheel(installed: Path, tmp_path: Path) -> None:
+    section = README.read_text().partition("## A first table\n")[2].partition("\n## ")[0]
+    blocks = re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+    check = f"import lancepart\nassert lancepart.__file__.startswith({str(installed.parent)!r}), lancepart.__file__\n"
+
+    program(installed / "python", "-c", check + "\n".join(blocks), cwd=tmp_path)
+
+    assert blocks
+    assert any((tmp_path / "data").iterdir())
+
+
+def test_the_command_of_an_installed_wheel_loads_and_queries_own_files(installed: Path, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1, 2, 3], "country": ["US", "FR", "US"]}), tmp_path / "rows.parquet")
+    command = installed / "lancepart"
+
+    assert program(command, "--version", cwd=tmp_path).startswith("lancepart ")
+    program(command, "load", "events", "*.parquet", "--by", "country", cwd=tmp_path)
+    answer = program(command, "sql", "SELECT count(*) AS n FROM e", "e=events", "--json", cwd=tmp_path)
+
+    assert json.loads(answer) == [{"n": 3}]

@@ -21,7 +21,7 @@ def test_the_examples_of_a_page_run(name: str, spark: Any, tmp_path: Path, monke
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [README, DOCS / "tutorial-spark.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [README, DOCS / "tutorial-spark.md", DOCS / "install.md"], ids=lambda page: page.name)
 def test_the_examples_run_in_an_empty_folder(page: Path, tmp_path: Path) -> None:
     """Their relative paths are those of Spark, whose process keeps the folder that it was started in."""
     code = f"from pathlib import Path; from tests.support.pages import run_page; run_page(Path({str(page)!r}))"

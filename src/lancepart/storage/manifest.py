@@ -83,7 +83,10 @@ class Manifest:
     def refuse_remains(self) -> None:
         """Refuse to take a manifest for one that was never written whose versions are gone while its rows are not."""
         data, versions = f"{NAME}/data", f"{NAME}/{_VERSIONS}"
-        if self.snapshot().handle is None and not Files(self.root).is_empty(data):
+        if self.snapshot().handle is not None or Files(self.root).is_empty(data):
+            return
+        written_meanwhile = self.snapshot().handle is not None
+        if not written_meanwhile:
             raise InvalidTableStateError(
                 f"there is data of a table at {self.root.uri!r}, and {versions!r} is gone: bring it back from a backup"
             )

@@ -22,6 +22,9 @@ from lancepart.format.rows import table_row
 from lancepart.model.ids import check_path, hashed_location, object_id
 from lancepart.storage.manifest_rows import TABLE, TABLE_VERSION, Change, Row, now
 from lancepart.storage.snapshot import Snapshot
+from lancepart.storage.translate import UnreadableError
+
+_LOST = "table {} was removed by another writer at this moment"
 
 
 def rename(catalog: Catalog, request: RenameTableRequest) -> RenameTableResponse:
@@ -36,6 +39,16 @@ def rename(catalog: Catalog, request: RenameTableRequest) -> RenameTableResponse
     target = check_path([*namespace, request.new_table_name], what="table")
     if target == path:
         raise InvalidInputError(f"table {shown(path)} has that name already")
+    try:
+        _rename(catalog, path, target)
+    except UnreadableError:
+        if tables.find(catalog, catalog.snapshot(), path) is None:
+            raise TableNotFoundError(_LOST.format(shown(path))) from None
+        raise
+    return RenameTableResponse()
+
+
+def _rename(catalog: Catalog, path: tuple[str, ...], target: tuple[str, ...]) -> None:
     snapshot = catalog.snapshot()
     located = tables.require(catalog, snapshot, path)
     tables.refuse_published(located, "rewrite", weak=True)
@@ -45,9 +58,8 @@ def rename(catalog: Catalog, request: RenameTableRequest) -> RenameTableResponse
         located = _adopted(catalog, path)
     if not directories.is_listed(catalog, located.location) or tables.is_shared(snapshot, located):
         _switch(catalog, located, target, located.location)
-        return RenameTableResponse()
-    _move(catalog, located, target)
-    return RenameTableResponse()
+    else:
+        _move(catalog, located, target)
 
 
 def _refuse_taken(catalog: Catalog, snapshot: Snapshot, target: tuple[str, ...]) -> None:
@@ -87,7 +99,7 @@ def _switch(catalog: Catalog, located: Located, target: tuple[str, ...], locatio
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
         row = snapshot.row(located.identifier)
         if row is None or row.location != located.location:
-            raise TableNotFoundError(f"table {shown(located.path)} was removed by another writer at this moment")
+            raise TableNotFoundError(_LOST.format(shown(located.path)))
         touches = tables.require_parent(catalog, snapshot, target)
         if snapshot.row(renamed) is not None:
             message = f"table {shown(target)} already exists"

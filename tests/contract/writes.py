@@ -56,12 +56,12 @@ class Writes(Contract):
 
     @pytest.mark.parametrize("where", [None, "", "  ", 1, True, [], b"true"], ids=repr)
     def test_only_a_filter_that_is_written_out_deletes(self, table: lp.PartitionedTable, where: Any) -> None:
-        with pytest.raises(InvalidInputError, match="'true' to mean all rows|give SQL in a string"):
+        with pytest.raises(InvalidInputError, match=r"'true' to mean all rows|give SQL in a string"):
             table.delete(where)
         if where is not None:
-            with pytest.raises(InvalidInputError, match="'true' to mean all rows|give SQL in a string"):
+            with pytest.raises(InvalidInputError, match=r"'true' to mean all rows|give SQL in a string"):
                 table.update({"n": "1"}, where)
-            with pytest.raises(InvalidInputError, match="'true' to mean all rows|give SQL in a string"):
+            with pytest.raises(InvalidInputError, match=r"'true' to mean all rows|give SQL in a string"):
                 table.overwrite(dicts([(1, "US", 1, None)]), where)
         self.check(table, START)
 

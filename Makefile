@@ -7,7 +7,7 @@ JAR := src/lancepart/spark/jars/lancepart-spark.jar
 JAVA := jvm/build.py $(shell find jvm/src jvm/resources -type f)
 WORKERS ?= 2
 SPARK ?= 4.1
-ON_SPARK ?= $(addprefix tests/spark/test_,read.py joins.py writes.py sql.py sql_rows.py keys.py procedures.py sql_writes.py stream.py service.py)
+ON_SPARK ?= $(addprefix tests/spark/test_,read.py joins.py writes.py sql.py sql_rows.py keys.py applied_filters.py procedures.py sql_writes.py stream.py service.py)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help

@@ -175,7 +175,7 @@ def test_an_interrupted_statement_cancels_its_request(spark: Any, compacting: Co
 
     os.kill(process, signal.SIGSTOP)
     with running(call) as ended:
-        until(lambda: thread_in(spark, "ServiceProcess.ask")).interrupt()
+        until(lambda: thread_in(spark, "ServiceProcess.request")).interrupt()
         until(lambda: thread_in(spark, "ServiceProcess.cancelled", "CompletableFuture"))
         os.kill(process, signal.SIGCONT)
     (error,) = ended

@@ -85,8 +85,7 @@ class Manifest:
         data, versions = f"{NAME}/data", f"{NAME}/{_VERSIONS}"
         if self.snapshot().handle is not None or Files(self.root).is_empty(data):
             return
-        written_meanwhile = self.snapshot().handle is not None
-        if not written_meanwhile:
+        if self.snapshot().handle is None:  # looked up again: another process may have written it meanwhile
             raise InvalidTableStateError(
                 f"there is data of a table at {self.root.uri!r}, and {versions!r} is gone: bring it back from a backup"
             )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import lance
 import pytest
 from lance_namespace import RenameTableRequest
 
 from lancepart.catalog import rename
-from lancepart.errors import TableAlreadyExistsError
+from lancepart.errors import TableAlreadyExistsError, TableNotFoundError
+from lancepart.storage.files import Files
+from lancepart.storage.translate import MissingError
 from tests.conformance.catalog.client import Client
 from tests.support.catalogs import rows
 
@@ -25,6 +29,25 @@ def test_a_name_that_is_taken_is_refused(client: Client) -> None:
     with pytest.raises(TableAlreadyExistsError):
         rename.rename(client.inside, RenameTableRequest(id=["t"], new_table_name="u"))
     assert client.tables() == ["t", "u"]
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_files_that_another_rename_took_mean_that_the_table_is_gone(
+    client: Client, monkeypatch: pytest.MonkeyPatch, gone: bool
+) -> None:
+    clone = Files.clone_directory
+
+    def lost(self: Files, *given: Any, **options: Any) -> None:
+        monkeypatch.setattr(Files, "clone_directory", clone)
+        if gone:
+            rename.rename(client.inside, RenameTableRequest(id=["t"], new_table_name="first"))
+        raise MissingError("a file is gone")
+
+    monkeypatch.setattr(Files, "clone_directory", lost)
+    with pytest.raises(TableNotFoundError if gone else MissingError):
+        rename.rename(client.inside, RenameTableRequest(id=["t"], new_table_name="second"))
+
+    assert client.tables() == ["first" if gone else "t"]
 
 
 def test_migration_enters_listed_tables_once(client: Client) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pyarrow as pa
 import pytest
 
+from lancepart.errors import InvalidTableStateError
 from lancepart.format.names import NAMESPACE, TABLE
 from lancepart.format.rows import Row
 from lancepart.storage import history
+from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.manifest_rows import Change, RowUpdate
 from lancepart.storage.root import Root
@@ -34,6 +38,25 @@ def test_a_manifest_that_was_never_written_is_empty(local: Place) -> None:
 
     assert (snapshot.version, snapshot.schema, snapshot.row("a")) == (0, None, None)
     assert snapshot.names("", NAMESPACE) == []
+
+
+def test_a_manifest_that_is_written_at_this_moment_is_not_taken_for_a_lost_one(
+    local: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, quick = Manifest(Root.parse(local.root)), Manifest(Root.parse(local.root))
+    is_empty = Files.is_empty
+
+    def meanwhile(self: Files, directory: str) -> bool:
+        quick.transact(lambda snapshot, retry: (Change(inserts=(row("a"),)), None))
+        return is_empty(self, directory)
+
+    monkeypatch.setattr(Files, "is_empty", meanwhile)
+    slow.refuse_remains()
+    monkeypatch.undo()
+    shutil.rmtree(f"{local.root}/__manifest/_versions")
+
+    with pytest.raises(InvalidTableStateError, match="from a backup"):
+        Manifest(Root.parse(local.root)).refuse_remains()
 
 
 def test_rows_are_found_by_id_by_parent_and_by_location(manifest: Manifest) -> None:

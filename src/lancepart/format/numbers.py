@@ -48,6 +48,17 @@ class Blocks:
         gone = min(max(0, least - self.first) // SIZE, len(self.starts))
         return replace(self, first=self.first + gone * SIZE, starts=self.starts[gone:])
 
+    def renumbered(self, own: Sequence[int]) -> Blocks:
+        """The blocks of a leaf whose fragments got their numbers in the table as their own ones.
+
+        >>> Blocks(version=1, first=0, starts=(1024, 4096)).renumbered([4099])
+        Blocks(version=1, first=4096, starts=(4096,))
+        """
+        for start in self.starts if own and not any(self.first <= each < self.end for each in own) else ():
+            if all(start <= each < start + SIZE for each in own):
+                return replace(self, first=start, starts=(start,))
+        return self
+
     def to_json(self) -> list[int]:
         """What is written down."""
         return [self.version, self.first, *self.starts]
@@ -74,6 +85,7 @@ class Counter:
     def extended(self, known: Blocks | None, version: int, own: Sequence[int]) -> Blocks | None:
         """Blocks for all of a leaf's own numbers, more of them if need be; None if there is none left for them."""
         least = min(own, default=0)
+        known = None if known is None else known.renumbered(own)
         base = known or Blocks(version=version, first=least - least % SIZE, starts=())
         lacking = -(-max(0, max(own, default=0) + 1 - base.end) // SIZE)
         kept = replace(base, version=version, starts=(*base.starts, *self._free(lacking))).trimmed(least)

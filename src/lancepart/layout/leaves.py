@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 import pyarrow as pa
@@ -70,6 +70,11 @@ class Leaf:
     def numbers(self) -> Blocks | None:
         """The numbers of its fragments in the table, if it has any at this version."""
         return Blocks.from_json(list(self.numbering), self.read_version) if self.numbering else None
+
+    def at(self, version: int) -> Leaf:
+        """The leaf at a version that was made of this one, whose fragments go on with its numbers."""
+        numbering = () if self.numbers is None else (version, *self.numbering[1:])
+        return replace(self, read_version=version, numbering=numbering)
 
     @property
     def identity(self) -> int:

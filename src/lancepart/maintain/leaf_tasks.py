@@ -21,7 +21,7 @@ from lancepart.maintain import indices
 from lancepart.model.predicate import Predicate
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import ADDRESS, LeafTask
-from lancepart.storage import leaf_compaction, leaf_handle, leaf_index
+from lancepart.storage import leaf_compaction, leaf_handle, leaf_index, leaf_numbers, leaf_record
 from lancepart.storage.leaf_handle import Addresses
 from lancepart.storage.root import Root
 from lancepart.storage.translate import UnreadableError
@@ -88,7 +88,7 @@ def compact(work: Compacting) -> int | None:
         return None
     for index in work.indices:
         with contextlib.suppress(InvalidInputError):
-            at = replace(place, leaf=replace(place.leaf, read_version=newer))
+            at = replace(place, leaf=place.leaf.at(newer))
             newer = _build_index(Indexing(place=at, index=index)) or newer
     return newer
 
@@ -122,16 +122,41 @@ def _build_index(work: Indexing, fragments: Mapping[int, int] | None = None) -> 
     physical = None if params is None else reading.physical_column(work.place.task(), index.column)
     if params is None or physical is None:
         return None
+    base = leaf.read_version if fragments is not None else _by_table(work.place, index.name)
     return leaf_index.build_index(
         work.place.root,
         leaf.location,
         physical,
         index.kind,
         index.name,
-        base=leaf.read_version,
+        base=base,
         fragments=fragments,
+        declared=index.params,
         **params,
     )
+
+
+def _by_table(place: LeafPlace, replaced: str) -> int:
+    """A version in which the leaf's fragments have their numbers in the table, so that unions use its indices too.
+
+    The same version where they have them already, where another index of the leaf than the one to be replaced would
+    lose them, and where its next fragment would get a number that another one had: its last ones were deleted.
+    """
+    leaf, root = place.leaf, place.root
+    version, blocks = leaf.read_version, leaf.numbers
+    assert version is not None
+    handle = leaf_handle.open_leaf(root, leaf.location, version)
+    own = [int(item.fragment_id) for item in handle.get_fragments()]
+    numbers = {each: number for each in own if blocks is not None and (number := blocks.of(each)) is not None}
+    if blocks is None or not own or len(numbers) < len(own) or all(each == numbers[each] for each in own):
+        return version
+    others = any(index.name != replaced for index in handle.describe_indices())
+    in_last = blocks.renumbered(list(numbers.values())).starts == blocks.starts[-1:]
+    if others or not in_last or leaf_record.describe(handle) is None:
+        return version
+    if leaf_numbers.next_number(root, leaf.location, base=version) != max(own) + 1:
+        return version
+    return leaf_numbers.renumbered(root, leaf.location, numbers, base=version)
 
 
 def _rows(place: LeafPlace) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -19,8 +20,9 @@ from lancepart.errors import (
     TableTagAlreadyExistsError,
     UnsupportedOperationError,
 )
-from lancepart.format.names import UNION, UNION_OF, UNION_ROOT, UNION_SNAPSHOT
+from lancepart.format.names import UNION, UNION_INDICES, UNION_OF, UNION_ROOT, UNION_SNAPSHOT
 from lancepart.layout import create
+from lancepart.layout.declared_indices import Index, declared
 from lancepart.layout.layouts import refuse_past
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import STRONG, TableMetadata
@@ -127,22 +129,36 @@ def _published(manifest: TableManifest, place: UnionPlace) -> Dataset:
     pinned = metadata.transactions == STRONG
     if pinned:
         refuse_past(snapshot)
-        if (
-            handle is not None
-            and marks.get(UNION_SNAPSHOT) == str(snapshot.version)
-            and snapshot.version in place.pins(own)
-        ):
-            return handle
+    held = place.pins(own) if pinned else {}
+    there = pinned and marks.get(UNION_SNAPSHOT) == str(snapshot.version) and snapshot.version in held
+    if pinned and not there:
         _pin(own, place, snapshot.version)
     leaves = planner.plan(snapshot, metadata, None).leaves
-    known = _known(own, place, marks, leaves) if pinned else frozenset()
+    indices = declared(snapshot) if pinned else ()
     work = Publishing(
-        root=manifest.root, uri=place.uri, metadata=metadata, leaves=leaves, known=known, snapshot=snapshot
+        root=manifest.root,
+        uri=place.uri,
+        metadata=metadata,
+        leaves=leaves,
+        known=_known(own, place, marks, leaves) if pinned else frozenset(),
+        snapshot=snapshot,
+        indices=indices,
+        settled=len(held) == 1 and marks.get(UNION_INDICES) == _digest(indices),
     )
-    done = work.publish(handle, {**_identity(metadata, manifest.root), UNION_SNAPSHOT: str(snapshot.version)})
+    if there and handle is not None:
+        done = work.indexed(handle, work.known if work.settled else frozenset())
+    else:
+        kept = {UNION_SNAPSHOT: str(snapshot.version), **({UNION_INDICES: _digest(indices)} if indices else {})}
+        done = work.publish(handle, {**_identity(metadata, manifest.root), **kept})
     if pinned:
         _unpin_before(own, place, snapshot.version)
     return done
+
+
+def _digest(indices: Sequence[Index]) -> str:
+    """What distinguishes definitions of indices of leaves."""
+    spelled = json.dumps([{**index.to_json(), "segments": None} for index in indices], sort_keys=True)
+    return hashlib.sha256(spelled.encode()).hexdigest()[:16]
 
 
 def _identity(metadata: TableMetadata, root: Root) -> dict[str, str]:

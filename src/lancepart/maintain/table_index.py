@@ -75,7 +75,7 @@ def _over_union(opening: Transaction, index: Index, before: Sequence[Segment]) -
     known = numbering(root, [each for each in declared(opening.snapshot) if before or each.name != index.name])
     uri = root.uri_of(table_index.place_of(name))
     shown = union.UnionRows(root=root, metadata=metadata, leaves=leaves, snapshot=opening.snapshot)
-    whole = union.of_leaves(shown, union.UnionOptions(uri=uri, known=known))
+    whole = union.of_leaves(shown, union.UnionOptions(uri=uri, known=known, by_table=True))
     fresh = {keys[1]: number for number, keys in whole.states.items() if union.covered_key(keys, covered) is None}
     rows = _rows(whole, fresh)
     params = indices.fitted(index, rows)

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
 from lancepart.errors import UnsupportedOperationError
 from lancepart.format.names import NEXT_FRAGMENT
+from lancepart.format.numbers import FIRST
+from lancepart.layout.declared_indices import Index
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.schema import field_id
+from lancepart.read import index_parts
+from lancepart.read.index_parts import IndexPart
 from lancepart.read.leaf import LeafTask
 from lancepart.read.union_builder import Builder, Source, has_blobs, live_fragments, schema_of
-from lancepart.read.union_sources import Shapes, over, sources_of
-from lancepart.storage import leaf_handle, published, union
+from lancepart.read.union_sources import Shapes, open_source, over, sources_of
+from lancepart.storage import index_facts, leaf_handle, published, union
 from lancepart.storage.dataset import Dataset
 from lancepart.storage.leaf_handle import Fragment, Offsets, data_path
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
+from lancepart.storage.union import EmptyUnion
 
-_LAST = (1 << 32) - 2
+_OWN, _LAST = FIRST >> 1, FIRST - 1
+"""The numbers of fragments that have none in the table; those below are given by indices over the whole table."""
 
 Paths = frozenset[tuple[int, str]]
 
@@ -40,7 +47,11 @@ class _Planned:
 
 @dataclass(slots=True, kw_only=True)
 class Publishing:
-    """The union at a place, and the leaves of a snapshot that it is to show; ``known`` are those that it shows now."""
+    """The union at a place, and the leaves of a snapshot that it is to show; ``known`` are those that it shows now.
+
+    ``indices`` are those of the table that it is to use where they are. If it is ``settled``, the parts that it uses of
+    the leaves that it shows now are still theirs.
+    """
 
     root: Root
     uri: str
@@ -48,10 +59,13 @@ class Publishing:
     leaves: Sequence[Leaf]
     known: frozenset[str] = frozenset()
     snapshot: Snapshot | None = None
+    indices: tuple[Index, ...] = ()
+    settled: bool = False
     made_again: int = 0
     _next: int = 1
     _before: Mapping[Paths, Fragment] = field(default_factory=dict)
     _handle: Dataset | None = None
+    _used: set[int] = field(default_factory=set)
     _shapes: Shapes = field(default_factory=dict)
 
     def publish(self, handle: Dataset | None, marks: Mapping[str, str]) -> Dataset:
@@ -67,10 +81,78 @@ class Publishing:
         self._handle, self._next = handle, _next_number(handle)
         bases = published.bases_of(handle)
         leaf_bases = [bases.of_leaf(self.root, each.leaf.location, each.bases) for each in sources]
+        for part in index_parts.of_table(self.root, self.indices):
+            bases.number(part.uri, is_dataset=True)
         handle = published.with_bases(self.root, handle, bases)
-        parts = [part for own in stay.values() for part in own] + self._made(handle, schema, sources, leaf_bases)
+        still = [part for own in stay.values() for part in own]
+        now = {int(part.fragment_id) for part in handle.get_fragments()}
+        self._used = now | published.covered_by_others(handle)
+        parts = still + self._made(handle, schema, sources, leaf_bases)
         counted = {**marks, NEXT_FRAGMENT: str(self._next)}
-        return published.replaced(self.root, handle, schema, counted, parts)
+        done = published.replaced(self.root, handle, schema, counted, parts)
+        return self.indexed(done, frozenset(stay) if self.settled else frozenset())
+
+    def indexed(self, handle: Dataset, unchanged: frozenset[str] = frozenset()) -> Dataset:
+        """Let the dataset use the table's indices that know its fragments, and no others of the table.
+
+        Until then it uses those of before, which know all rows of a fragment that still has its number.
+        """
+        there, taken = published.index_parts(handle), published.names_of_others(handle)
+        wide = index_parts.of_table(self.root, self.indices)
+        leafwise = index_parts.in_leaves(self.indices, wide)
+        complete = {part.name for _, part in there.values()} >= {index.name for index in leafwise}
+        unchanged = unchanged if complete else frozenset()
+        bases = published.bases_of(handle)
+        files = {
+            int(part.fragment_id): frozenset(path for _, path in _paths(part.metadata))
+            for part in handle.get_fragments()
+        }
+        ids = index_parts.column_ids(self.metadata, handle)
+        wanted = [
+            part
+            for part in (*wide, *self._leaf_indices(handle, leafwise, unchanged))
+            if part.column in ids and part.name not in taken and part.fits(files)
+        ]
+        kept = {bases.number(self.root.uri_of(leaf.location), is_dataset=True) for leaf in self._of(unchanged)}
+        names = {index.name for index in leafwise} - taken
+        stay = {key for key, (base, part) in there.items() if base in kept and part.name in names}
+        stay |= {part.facts["uuid"] for part in wanted}
+        removed = [part for key, (_, part) in there.items() if key not in stay]
+        fresh = [part for part in wanted if part.facts["uuid"] not in there]
+        if not fresh and not removed:
+            return handle
+        handle = published.with_bases(self.root, handle, bases)
+        entries = [
+            index_facts.entry(
+                handle,
+                part.name,
+                ids[part.column],
+                part.facts,
+                part.numbers,
+                bases.number(part.uri, is_dataset=True),
+            )
+            for part in fresh
+        ]
+        return index_facts.with_entries(self.root, handle, entries, removed)
+
+    def _leaf_indices(
+        self, handle: Dataset, indices: tuple[Index, ...], unchanged: frozenset[str]
+    ) -> Iterable[IndexPart]:
+        """The parts of the own indices of leaves that changed."""
+        builder = Builder(self.metadata, EmptyUnion(root=self.root, handle=handle))
+
+        def found(leaf: Leaf) -> list[IndexPart]:
+            source = open_source(self._task(leaf))
+            return [] if source is None else index_parts.of_leaf(self.root, leaf, source, builder, indices)
+
+        again = [leaf for leaf in self.leaves if indices and leaf.object_id not in unchanged]
+        return chain.from_iterable(over(again, found))
+
+    def _of(self, names: frozenset[str]) -> list[Leaf]:
+        return [leaf for leaf in self.leaves if leaf.object_id in names]
+
+    def _task(self, leaf: Leaf) -> LeafTask:
+        return LeafTask(root=self.root, metadata=self.metadata, leaf=leaf, columns=(), predicate=None)
 
     def _divided(self, handle: Dataset | None) -> tuple[dict[str, list[Fragment]], list[Leaf]]:
         """The fragments of leaves that are shown already, and the leaves that are looked at again.
@@ -87,15 +169,14 @@ class Publishing:
         stay: dict[str, list[Fragment]] = {}
         for leaf in self.leaves:
             own = owned[self.root.uri_of(leaf.location)]
+            if leaf.numbers is not None and any(int(part.id) < FIRST for part in own):
+                continue
             if leaf.object_id in self.known and leaf.stats is not None and len(own) == leaf.stats.fragments:
                 stay[leaf.object_id] = own
         return stay, [leaf for leaf in self.leaves if leaf.object_id not in stay]
 
     def _sources(self, leaves: Sequence[Leaf]) -> list[Source]:
-        tasks = [
-            LeafTask(root=self.root, metadata=self.metadata, leaf=leaf, columns=(), predicate=None) for leaf in leaves
-        ]
-        return sources_of(tasks, self._shapes, snapshot=self.snapshot)
+        return sources_of([self._task(leaf) for leaf in leaves], self._shapes, snapshot=self.snapshot)
 
     def _made(
         self,
@@ -133,13 +214,28 @@ class Publishing:
             old = self._before.get(_paths(named))
             shown = builder.shown(source, item)
             before = None if old is None else self._shown_before(old)
-            if old is not None and same and not derived and _equal(shown, before) and _is_read_alike(named, old):
+            number = self._number(source.leaf, item, old)
+            alike = same and not derived and _equal(shown, before) and old is not None and _is_read_alike(named, old)
+            if alike and old is not None and (int(old.id) == number or (number is None and int(old.id) < FIRST)):
                 stay.append(old)
-            elif old is not None and _within(shown, before, int(item.physical_rows)):
+            elif number is not None:
+                made.append((number, item))
+            elif old is not None and int(old.id) < FIRST and _within(shown, before, int(item.physical_rows)):
                 made.append((int(old.id), item))
             else:
                 made.append((self._taken(), item))
         return _Planned(source=source, place=place, made=tuple(made), stay=tuple(stay))
+
+    def _number(self, leaf: Leaf, item: Fragment, old: Fragment | None) -> int | None:
+        """The number of a fragment in the table, by which the table's indices know it; None if it can't have it here.
+
+        Rows never come back under such a number. But what another client wrote into the dataset may have had it.
+        """
+        own = None if leaf.numbers is None else leaf.numbers.of(int(item.id))
+        if own is None or (own in self._used and (old is None or int(old.id) != own)):
+            return None
+        self._used.add(own)
+        return own
 
     def _shown_before(self, part: Fragment) -> Offsets | None:
         return (
@@ -149,18 +245,18 @@ class Publishing:
         )
 
     def _taken(self) -> int:
-        """A number that no fragment of this dataset ever had."""
+        """A number that no fragment of this dataset ever had, and no part of an index."""
         if self._next > _LAST:
             raise UnsupportedOperationError(
-                "the published dataset has used up its 2^32 numbers of fragments: unpublish it, and publish it again"
+                "the published dataset has used up its own numbers of fragments: unpublish it, and publish it again"
             )
         self._next += 1
         return self._next - 1
 
 
 def _next_number(handle: Dataset) -> int:
-    used = max((part.fragment_id for part in handle.get_fragments()), default=0)
-    return max(used + 1, int(published.marks_of(handle).get(NEXT_FRAGMENT, "1")))
+    used = max((number for part in handle.get_fragments() if (number := part.fragment_id) < FIRST), default=0)
+    return max(used + 1, int(published.marks_of(handle).get(NEXT_FRAGMENT, "1")), _OWN)
 
 
 def _paths(part: Fragment) -> Paths:

@@ -18,7 +18,7 @@ from lancepart.layout.metadata import TableMetadata
 from lancepart.model.aliases import JsonMapping
 from lancepart.model.predicate import Predicate
 from lancepart.model.schema import field_id
-from lancepart.read import union
+from lancepart.read import index_parts, union
 from lancepart.read.lance_pushdown import lance_filter, shallow
 from lancepart.read.leaf import LeafTask
 from lancepart.read.search_plan import PlannedLeaves, table_wide
@@ -32,7 +32,7 @@ from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.table_index import Segment
 
-_FRAGMENT_BYTES, _KEY_BYTES = 2 << 10, 512
+_FRAGMENT_BYTES = 2 << 10
 _OFFSETS = np.uint64(0xFFFFFFFF)
 _SHIFT = np.uint64(32)
 
@@ -145,7 +145,7 @@ def union_of(
 
 def _made(plan: PlannedLeaves, opener: Callable[[LeafTask], LeafHandle], snapshot: Snapshot | None) -> SearchUnion:
     root, metadata, leaves = plan.root, plan.metadata, plan.leaves
-    parts = [(index, part) for index in table_wide(plan.indices) for part in _parts(root, index)]
+    parts = [(index, part) for index in table_wide(plan.indices) for part in index_parts.segments(root, index)]
     known = _numbering(parts)
     segment_uris = [root.uri_of(table_index.place_of(part.name)) for _, part in parts]
     uri = storage.MEMORY if has_blobs(metadata) else storage.shared_memory()
@@ -179,21 +179,9 @@ def _texts(made: union.Union, parts: Sequence[tuple[Index, Segment]]) -> dict[in
     return found
 
 
-def _parts(root: Root, index: Index) -> list[Segment]:
-    found = [
-        cache.get(("segment", *root.identity, name), lambda name=name: table_index.usable(root, name), _part_size)  # type: ignore[misc]
-        for name in index.segments
-    ]
-    return [part for part in found if part is not None and part.facts]
-
-
-def _part_size(part: Segment | None) -> int:
-    return 256 if part is None else _KEY_BYTES * (1 + len(part.fragments))
-
-
 def numbering(root: Root, indices: Sequence[Index]) -> dict[str, int]:
     """The numbers that table-wide indices know fragments by."""
-    return _numbering([(index, part) for index in table_wide(indices) for part in _parts(root, index)])
+    return _numbering([(index, part) for index in table_wide(indices) for part in index_parts.segments(root, index)])
 
 
 def _numbering(parts: Sequence[tuple[Index, Segment]]) -> dict[str, int]:

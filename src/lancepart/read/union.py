@@ -8,16 +8,20 @@ from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from typing import TYPE_CHECKING
 
+from lancepart.format.numbers import FIRST
+from lancepart.layout.declared_indices import Index, declared
 from lancepart.layout.leaves import Leaf
-from lancepart.layout.metadata import TableMetadata
+from lancepart.layout.metadata import STRONG, TableMetadata
 from lancepart.model.predicate import Is, Not, Predicate
 from lancepart.plan import planner
+from lancepart.read import index_parts
 from lancepart.read import leaf as reading
+from lancepart.read.index_parts import IndexPart
 from lancepart.read.leaf import LeafTask
 from lancepart.read.union_builder import Builder, Source, has_blobs, live_fragments, schema_of
 from lancepart.read.union_parts import LeafParts, Part, UnionParts, parts_of
-from lancepart.read.union_sources import over, sources_of
-from lancepart.storage import lance_tables, union
+from lancepart.read.union_sources import open_source, over, sources_of
+from lancepart.storage import index_facts, lance_tables, union
 from lancepart.storage.dataset import Dataset
 from lancepart.storage.leaf_handle import Fragment, LeafHandle, data_path
 from lancepart.storage.root import Root
@@ -75,6 +79,7 @@ class UnionOptions:
     ``directories`` are those of datasets whose files are named later. Without ``copying``, leaves of which columns
     would have to be rewritten are refused, and rows come in the order of the leaves as they are given. If
     ``by_table``, fragments have the numbers that are theirs in the table, where the manifest gives them any.
+    ``indices`` are those that the union is to use where they are.
     """
 
     uri: str = union.MEMORY
@@ -82,12 +87,13 @@ class UnionOptions:
     directories: Sequence[str] = ()
     copying: bool = True
     by_table: bool = False
+    indices: tuple[Index, ...] = ()
 
 
 _IN_MEMORY = UnionOptions()
 
 
-def of_scan(scan: Scan, uri: str = union.MEMORY) -> Union:
+def of_scan(scan: Scan, uri: str = union.MEMORY, *, indexed: bool = False) -> Union:
     """Exactly the rows of a scan: leaves that hold others have these hidden by deletion files of the union's own."""
     rows = UnionRows(
         root=scan.root,
@@ -97,7 +103,8 @@ def of_scan(scan: Scan, uri: str = union.MEMORY) -> Union:
         predicate=scan.predicate,
         partly=matching_partly(scan),
     )
-    return of_leaves(rows, UnionOptions(uri=uri, by_table=True))
+    indices = declared(scan.snapshot) if indexed and scan.metadata.transactions == STRONG else ()
+    return of_leaves(rows, UnionOptions(uri=uri, by_table=True, indices=indices))
 
 
 def table_provider(scan: Scan, session: object) -> object:
@@ -128,7 +135,8 @@ def of_leaves(rows: UnionRows, options: UnionOptions = _IN_MEMORY) -> Union:
     again = [task(item) for item in ordered if there.get(item.object_id) is None]
     sources = sources_of(again, kept.shapes, snapshot=rows.snapshot, opener=rows.opener)
     leaf_bases = [kept.place(root, source.leaf.location, source.bases) for source in sources]
-    named = {other: kept.number(other) for other in options.directories}
+    wide = index_parts.of_table(root, options.indices)
+    named = {other: kept.number(other) for other in (*options.directories, *(part.uri for part in wide))}
     used = {*named.values(), *(number for place in leaf_bases for number in place.values())}
     used.update(number for each in there.values() if each is not None for number in each.bases)
     empty = union.create(root, options.uri, schema_of(metadata, sources), kept.bases.registered(used))
@@ -139,7 +147,40 @@ def of_leaves(rows: UnionRows, options: UnionOptions = _IN_MEMORY) -> Union:
         if source.leaf.object_id in whole and made.is_lasting:
             kept.keep(source.leaf, made)
     kept.account()
-    return _numbered(empty, ordered, there, Numbers(options.known), named, by_table=options.by_table)
+    numbers = Numbers(options.known, avoided={number for part in wide for number in part.numbers})
+    whole_union = _numbered(empty, ordered, there, numbers, named, by_table=options.by_table)
+    if not options.indices:
+        return whole_union
+    shown = [task(item) for item in ordered if there.get(item.object_id) is not None]
+    own = _leaf_indices(shown, kept, builder, index_parts.in_leaves(options.indices, wide))
+    return _with_indices(whole_union, builder, kept, [*wide, *own])
+
+
+def _leaf_indices(
+    tasks: Sequence[LeafTask], kept: UnionParts, builder: Builder, indices: tuple[Index, ...]
+) -> list[IndexPart]:
+    """The parts of the leaves' own indices; of a leaf at a version they are looked up once."""
+
+    def found(task: LeafTask) -> list[IndexPart]:
+        source = open_source(replace(task, predicate=None))
+        return [] if source is None else index_parts.of_leaf(task.root, task.leaf, source, builder, indices)
+
+    again = [task for task in tasks if indices and kept.indexed(task.leaf, indices) is None]
+    for task, parts in zip(again, over(again, found), strict=True):
+        kept.keep_indexed(task.leaf, indices, parts)
+    return [part for task in tasks if indices for part in kept.indexed(task.leaf, indices) or ()]
+
+
+def _with_indices(made: Union, builder: Builder, kept: UnionParts, parts: Sequence[IndexPart]) -> Union:
+    """A union with those parts of indices that know its fragments by their numbers in it."""
+    files = {number: frozenset(keys[0].split(" ")[1:]) for number, keys in made.states.items()}
+    root, ids = builder.empty.root, index_parts.column_ids(builder.metadata, made.dataset)
+    entries = [
+        index_facts.entry(made.dataset, part.name, ids[part.column], part.facts, part.numbers, kept.number(part.uri))
+        for part in parts
+        if part.column in ids and part.fits(files)
+    ]
+    return replace(made, dataset=index_facts.with_entries(root, made.dataset, entries, ())) if entries else made
 
 
 def _leaf_parts(builder: Builder, source: Source, place: Mapping[int | None, int]) -> LeafParts:
@@ -199,14 +240,17 @@ def files_of(key: str) -> str:
 
 
 class Numbers:
-    """The numbers of a union's fragments: those that are known, and for the others the next ones."""
+    """The numbers of a union's fragments: those that are known, and for the others the next ones.
 
-    def __init__(self, known: Mapping[str, int]) -> None:
-        self._known, self._next = known, max(known.values(), default=0)
+    Those that are given are below all that are unique over the table, and none of the ``avoided``.
+    """
+
+    def __init__(self, known: Mapping[str, int], *, avoided: Collection[int] = ()) -> None:
+        self._known, self._next = known, max((each for each in known.values() if each < FIRST), default=0)
         self._keys: dict[int, set[str]] = {}
         for key, number in known.items():
             self._keys.setdefault(number, set()).add(key)
-        self._used = set(known.values())
+        self._used = {*known.values(), *(number for number in avoided if number < FIRST)}
         self.given: dict[str, int] = {}
 
     def _free(self) -> int:

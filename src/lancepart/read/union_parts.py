@@ -6,8 +6,10 @@ import threading
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
+from lancepart.layout.declared_indices import Index
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
+from lancepart.read.index_parts import IndexPart
 from lancepart.read.union_sources import Shapes
 from lancepart.storage.cache import cache
 from lancepart.storage.leaf_handle import Fragment, Offsets
@@ -58,6 +60,7 @@ class UnionParts:
     shapes: Shapes = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _parts: dict[str, tuple[int, LeafParts]] = field(default_factory=dict)
+    _indexed: dict[str, tuple[int | None, tuple[Index, ...], list[IndexPart]]] = field(default_factory=dict)
     _held: int = 0
 
     def known(self, leaf: Leaf) -> LeafParts | None:
@@ -73,6 +76,18 @@ class UnionParts:
             before = self._parts.get(leaf.location)
             self._held += made.size - (0 if before is None else before[1].size)
             self._parts[leaf.location] = (leaf.read_version, made)
+
+    def indexed(self, leaf: Leaf, indices: tuple[Index, ...]) -> list[IndexPart] | None:
+        """The parts of a leaf's own indices at its version, if they are kept."""
+        found = self._indexed.get(leaf.location)
+        return found[2] if found is not None and found[:2] == (leaf.read_version, indices) else None
+
+    def keep_indexed(self, leaf: Leaf, indices: tuple[Index, ...], parts: list[IndexPart]) -> None:
+        """Keep the parts of a leaf's own indices."""
+        with self._lock:
+            before = self._indexed.get(leaf.location)
+            self._held += _PART_BYTES * (len(parts) - (0 if before is None else len(before[2])))
+            self._indexed[leaf.location] = (leaf.read_version, indices, parts)
 
     def account(self) -> None:
         """Count what is kept among all that this process keeps."""

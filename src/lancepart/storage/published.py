@@ -12,7 +12,9 @@ from lance.fragment import FragmentMetadata
 
 from lancepart.storage.dataset import Dataset
 from lancepart.storage.files import Files
+from lancepart.storage.index_facts import IndexEntry
 from lancepart.storage.leaf_handle import Fragment, NativeIds, Offsets, data_path, fragments_of, shape_of
+from lancepart.storage.leaf_index import segments_of
 from lancepart.storage.root import Root
 from lancepart.storage.translate import ConflictError, MissingError, storage_errors
 from lancepart.storage.union import Bases, EmptyUnion
@@ -28,7 +30,10 @@ def find(root: Root, uri: str, version: int | None = None) -> Dataset | None:
 
 
 def missing_files(root: Root, uri: str, handle: Dataset) -> list[str]:
-    """The data and deletion files that a union needs and that are gone, its own ones and those of leaves."""
+    """The files that a union needs and that are gone, its own ones and those of leaves: rows, deletions and indices.
+
+    Of the indices only what the union uses of the table's is looked for, which is recorded in them.
+    """
     bases: dict[int | None, tuple[str, bool]] = {
         number: (base.path, base.is_dataset_root) for number, base in handle.base_paths().items()
     }
@@ -40,12 +45,19 @@ def missing_files(root: Root, uri: str, handle: Dataset) -> list[str]:
         deleted = part.metadata.deletion_file
         if deleted is not None:
             needed[deleted.base_id].add(str(part.deletion_file()))
+    for base, used in index_parts(handle).values():
+        needed[base].add(f"_indices/{used.uuid}")
     gone = []
     for number, names in needed.items():
         path = bases[number][0]
         store = Files(Root(path, root.storage_options))
-        gone += [f"{path}/{name}" for name in sorted(names) if not store.exists(name)]
+        gone += [f"{path}/{name}" for name in sorted(names) if not _is_there(store, name)]
     return gone
+
+
+def _is_there(store: Files, name: str) -> bool:
+    """Whether there is a file, or for an index a directory with files."""
+    return not store.is_empty(name) if name.startswith("_indices/") else store.exists(name)
 
 
 def marks_of(handle: Dataset) -> dict[str, str]:
@@ -118,6 +130,34 @@ def replaced(
         parts.sort(key=lambda part: (int(part.id) not in before, int(part.id)))
         operation = lance.LanceOperation.Merge(parts, schema.with_metadata(dict(marks)))
         return _committed(root, handle, operation)
+
+
+def covered_by_others(handle: Dataset) -> frozenset[int]:
+    """The fragments that indices cover which other clients made on a union: these are in its own directory."""
+    return frozenset(
+        int(number)
+        for index in handle.describe_indices()
+        for part in index.segments
+        if part.base_id is None
+        for number in part.fragment_ids
+    )
+
+
+def index_parts(handle: Dataset) -> dict[str, tuple[int, IndexEntry]]:
+    """The parts of indices that a union uses where the table has them, by their ids, with the directory's number."""
+    return {
+        each.uuid: (int(part.base_id), each)
+        for index in handle.describe_indices()
+        for part, each in zip(index.segments, segments_of(index), strict=True)
+        if part.base_id is not None
+    }
+
+
+def names_of_others(handle: Dataset) -> frozenset[str]:
+    """The names of indices that other clients made on a union."""
+    return frozenset(
+        index.name for index in handle.describe_indices() if any(part.base_id is None for part in index.segments)
+    )
 
 
 def _with_columns(root: Root, handle: Dataset, schema: pa.Schema, fragments: Sequence[Fragment]) -> Dataset:

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import lance
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from lance import Session
-from lance.bitmap import Bitmap
-from lance.dataset import Index, IndexFile
+from lance.dataset import Index
 
 from lancepart.errors import InvalidInputError
 from lancepart.model.aliases import JsonMapping
-from lancepart.storage import leaf_handle
+from lancepart.storage import index_facts, leaf_handle
 from lancepart.storage.files import Files
-from lancepart.storage.root import Root, check_location
+from lancepart.storage.index_facts import checked_value
+from lancepart.storage.root import Root
 from lancepart.storage.translate import DamagedError, storage_errors
 
 DIRECTORY = "table_indices"
 FACTS = "_refs/segment.json"
 """What says what a part is; without it nobody uses the part."""
 
-Checked = TypeVar("Checked")
 _LAST_FRAGMENT = (1 << 32) - 1
 _TEXT_KIND = "INVERTED"
 KEY, LEAF = "key", "leaf"
@@ -66,14 +63,7 @@ def build(handle: lance.LanceDataset, column: str, kind: str, numbers: Sequence[
 
 def write(root: Root, name: str, built: Index, fragments: Mapping[str, int]) -> None:
     """Write down what a part is, so that any reader can use it."""
-    type_url, value = built.index_details or ("", b"")
-    facts = {
-        "uuid": str(built.uuid),
-        "index_version": int(built.index_version),
-        "details": [type_url, base64.b64encode(value).decode()],
-        "files": [[file.path, int(file.size_bytes)] for file in built.files or ()],
-    }
-    recorded = {"facts": facts, "fragments": dict(fragments)}
+    recorded = {"facts": index_facts.of(built), "fragments": dict(fragments)}
     Files(root).put(f"{place_of(name)}/{FACTS}", json.dumps(recorded).encode())
 
 
@@ -110,24 +100,12 @@ def _segment(
     leaves: Sequence[Any] = (),
 ) -> Segment:
     """A part as it is recorded, every value checked."""
-    versions = tuple((_checked(location, str), _checked(version, int)) for location, version in leaves)
-    numbers = {_checked(key, str): _checked(number, int) for key, number in (fragments or {}).items()}
+    versions = tuple((checked_value(location, str), checked_value(version, int)) for location, version in leaves)
+    numbers = {checked_value(key, str): checked_value(number, int) for key, number in (fragments or {}).items()}
     if any(not 0 <= number <= _LAST_FRAGMENT for number in numbers.values()):
         raise ValueError("the number of a fragment has more than 32 bits")
-    if facts:
-        uuid.UUID(_checked(facts["uuid"], str))
-        _checked(facts["index_version"], int)
-        type_url, details = facts["details"]
-        base64.b64decode(_checked(details, str), validate=True)
-        files = [(check_location(_checked(path, str)), _checked(size, int)) for path, size in facts["files"]]
-        facts = {**facts, "details": (_checked(type_url, str), details), "files": files}
-    return Segment(name=name, facts=dict(facts or {}), fragments=numbers, leaves=versions)
-
-
-def _checked(value: object, kind: type[Checked]) -> Checked:
-    if type(value) is not kind:
-        raise TypeError(f"{value!r} is not {kind.__name__}")
-    return value
+    known = index_facts.checked(facts) if facts else {}
+    return Segment(name=name, facts=known, fragments=numbers, leaves=versions)
 
 
 def missing_files(root: Root, segment: Segment) -> list[str]:
@@ -143,30 +121,11 @@ def attached(
     root: Root, handle: lance.LanceDataset, found: Sequence[tuple[str, int, Segment, int]]
 ) -> lance.LanceDataset:
     """A union with parts of indices: each with its index's name, the column's id, and the number of its directory."""
-    entries = [_entry(handle, name, column, segment, base) for name, column, segment, base in found]
-    with storage_errors("use table-wide indices", root):
-        return lance.LanceDataset.commit(
-            handle,
-            lance.LanceOperation.CreateIndex(entries, []),
-            read_version=handle.version,
-            storage_options=root.lance_options,
-            max_retries=0,
-        )
-
-
-def _entry(handle: lance.LanceDataset, name: str, column: int, segment: Segment, base: int) -> Index:
-    type_url, value = segment.facts["details"]
-    return Index(
-        uuid=segment.facts["uuid"],
-        name=name,
-        fields=[column],
-        dataset_version=int(handle.version),
-        fragment_ids=Bitmap(segment.fragments.values()),
-        index_version=segment.facts["index_version"],
-        base_id=base,
-        files=[IndexFile(path, size) for path, size in segment.facts["files"]],
-        index_details=(type_url, base64.b64decode(value)),
-    )
+    entries = [
+        index_facts.entry(handle, name, column, part.facts, part.fragments.values(), base)
+        for name, column, part, base in found
+    ]
+    return index_facts.with_entries(root, handle, entries, ())
 
 
 def write_lookup(root: Root, name: str, keys: pa.Table, leaves: Sequence[tuple[str, int]]) -> None:

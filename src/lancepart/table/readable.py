@@ -224,7 +224,7 @@ class ReadableTable(Result):
         """
         from lancepart.read import union
 
-        return union.of_scan(self.scan(where, version=version)).dataset
+        return union.of_scan(self.scan(where, version=version), indexed=True).dataset
 
     def join(
         self,

@@ -36,6 +36,24 @@ def compact(world: World, draw: Any) -> None:
         world.table.maintenance.compact()
 
 
+def index(world: World, draw: Any) -> None:
+    """An index on the column that filters name, new or kept up, in the leaves as they are by now."""
+    if world.table.metadata.transactions == "strong":
+        kind = draw(st.sampled_from(["BTREE", "BITMAP", "upkeep"]))
+        if kind == "upkeep":
+            world.table.maintenance.optimize_indices(progress=False)
+        else:
+            world.table.maintenance.create_index("id", kind, scope="leaf", name="by_id", progress=False)
+
+
+def assert_finds_ids(draw: Any, union: Any, rows: Any) -> None:
+    """A filter that an index answers gives the rows with those ids, each once."""
+    known = rows.column("id").to_pylist()
+    wanted = draw(st.lists(st.sampled_from([*known, -(1 << 40)]), min_size=1, max_size=5))
+    found = union.to_table(filter=f"id IN ({', '.join(map(str, wanted))})", columns=["id"])
+    assert sorted(found["id"].to_pylist()) == sorted(number for number in known if number in wanted)
+
+
 def published(world: World) -> Any:
     """The rows of the published union, as whoever opens it by its address finds them."""
     uri = world.table.publish_lance().uri
@@ -46,9 +64,10 @@ def publish(world: World, draw: Any) -> None:
     found = published(world)
     assert found.schema.types == world.table.schema.types
     assert multiset(found) == multiset(world.rows)
+    assert_finds_ids(draw, lance.dataset(world.table.publish_lance().uri), world.rows)
 
 
-EVOLUTIONS = (*(step for step in CHANGES if step is not World.check), delete, delete, compact)
+EVOLUTIONS = (*(step for step in CHANGES if step is not World.check), delete, delete, compact, index, index)
 
 
 def assert_union_is_scan(draw: Any, table: Any, rows: Any) -> None:
@@ -62,6 +81,8 @@ def assert_union_is_scan(draw: Any, table: Any, rows: Any) -> None:
     assert len(set(ids.to_pylist())) == union.num_rows
     assert multiset(table.to_lance(where).to_table()) == multiset(expected)
     assert table.to_lance(where).count_rows() == expected.num_rows
+    assert_finds_ids(draw, table.to_lance(), rows)
+    assert_finds_ids(draw, table.to_lance(where), expected)
     if union.num_rows:
         assert multiset(table.to_lance()._take_rows(ids.to_pylist())) == multiset(rows)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lancepart.commit.transaction import Transaction
 from lancepart.layout.declared_indices import declared
 from lancepart.maintain import collect, indices
 from lancepart.storage import table_index
@@ -117,14 +118,14 @@ def test_what_a_builder_is_at_work_on_is_kept_for_longer(local: Place) -> None:
 
 def test_a_part_that_is_described_and_not_declared_yet_stays(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     table = make(local, [(1, "A", 10), (2, "A", 20), (3, "B", 30), (4, "C", 40), (5, "C", 50)])
-    plain = indices.remember
+    plain = Transaction.commit
 
-    def collected(manifest: Any, index: Any) -> None:
+    def collected(own: Transaction) -> Any:
         collect.remove_orphans(opened(local)._manifest, timedelta(0), progress=False)
         expire(opened(local))
-        plain(manifest, index)
+        return plain(own)
 
-    monkeypatch.setattr(indices, "remember", collected)
+    monkeypatch.setattr(Transaction, "commit", collected)
     table.maintenance.create_index("id", "BTREE", scope="table", progress=False)
 
     assert len(parts(table)) == 1
@@ -141,7 +142,9 @@ def test_a_part_that_is_declared_meanwhile_stays(local: Place, monkeypatch: pyte
 
     def declaring(run: Any, found: Any) -> Any:
         again = type(known)(**{**{name: getattr(known, name) for name in known.__slots__}, "segments": (first,)})
-        indices.remember(table._manifest, again)
+        transaction = Transaction(manifest=table._manifest, operation="index")
+        transaction.declares = indices.declaring(again)
+        transaction.commit()
         return plain(run, found)
 
     monkeypatch.setattr(collect.Collecting, "protect", declaring)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from lancepart.maintain import collect
-from lancepart.storage import history, published
+from lancepart.storage import history, index_facts, published
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.removal import UNION_DIRECTORY
@@ -37,6 +37,7 @@ STEPS: tuple[dying.Step, ...] = (
     (published, "with_bases"),
     (published, "with_hidden"),
     (published, "replaced"),
+    (index_facts, "with_entries"),
     (Files, "delete"),
 )
 
@@ -70,7 +71,11 @@ def _act(action: Callable[[Any], None], place: Place) -> None:
 def seen(place: Place) -> Counter[int] | None:
     """The ids that another client sees; None if it finds no dataset."""
     dataset = published.find(opened(place)._manifest.root, f"{place.root}/{UNION_DIRECTORY}")
-    return None if dataset is None else Counter(dataset.to_table()["id"].to_pylist())
+    if dataset is None:
+        return None
+    found = Counter(dataset.to_table()["id"].to_pylist())
+    assert Counter(dataset.to_table(filter="id >= 0")["id"].to_pylist()) == found
+    return found
 
 
 def template(place: Place, action: Callable[[Any], None]) -> Any:
@@ -79,6 +84,7 @@ def template(place: Place, action: Callable[[Any], None]) -> Any:
     if action is not first:
         table.publish_lance()
     table.append(data([(4, "A", 40), (5, "C", 50)]))
+    table.maintenance.create_index("id", "BTREE", scope="leaf", progress=False)
     table.delete("id = 1")
     grow_old(Path(place.root), DAYS)
     return table
@@ -123,6 +129,9 @@ def check_survivor(place: Place, before: Any, after: Any, kill: Kill, *, empty: 
 
     table.publish_lance()
     assert seen(place) == content_ids(place), kill
+    union = published.find(table._manifest.root, f"{place.root}/{UNION_DIRECTORY}")
+    assert union is not None
+    assert [(index.name, len(index.segments)) for index in union.describe_indices()] == [("id_idx", 2)], kill
     (shown,) = table.inspect.unions().to_pylist()
     assert shown["pinned"] == [shown["snapshot"]], kill
     table.unpublish_lance()

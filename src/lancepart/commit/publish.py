@@ -18,8 +18,10 @@ from lancepart.errors import CommitConflictError, InvalidTableStateError
 from lancepart.format.names import FENCE
 from lancepart.layout import create
 from lancepart.layout.capabilities import CommitMode
+from lancepart.layout.declared_indices import declared, spelled
 from lancepart.layout.layouts import as_leaves
 from lancepart.layout.leaves import Leaf
+from lancepart.model.aliases import JsonObject
 from lancepart.storage import history
 from lancepart.storage.manifest_rows import Change
 from lancepart.storage.snapshot import Snapshot
@@ -54,7 +56,7 @@ class StrongPublisher:
     def publish(self) -> CommitResult | None:
         """The new snapshot's version; that of an earlier commit, if one had the same idempotency key."""
         transaction = self.transaction
-        if not self.changed and transaction.idempotency is None:
+        if not self.changed and transaction.idempotency is None and transaction.declares is None:
             return CommitResult(transaction.snapshot.version)
         if transaction.fenced:
             self.fence = self._first_fence()
@@ -117,7 +119,7 @@ class StrongPublisher:
         fence = snapshot.row(manifest_changes.fence_id(own.metadata))
         numbers = Numbering.at(fence, fencing=fencing, operation=own.operation)
         change = manifest_changes.of_works(own, snapshot, self.changed, numbers)
-        mark = {**({FENCE: own.id} if fencing else {}), **numbers.mark}
+        mark = {**({FENCE: own.id} if fencing else {}), **numbers.mark, **self._declared(snapshot)}
         if mark:
             change = manifest_changes.with_mark(change, snapshot, own.metadata, mark)
         if own.idempotency is not None:
@@ -127,6 +129,13 @@ class StrongPublisher:
         mine = {work.object_id for work in self.changed}
         read = {leaf.object_id for each in own.reads for leaf in each.bound}
         return change + Change(touches=tuple(sorted(read - mine))), None
+
+    def _declared(self, snapshot: Snapshot) -> JsonObject:
+        """The indices that the commit declares beside what others declared, if it changes them."""
+        step = self.transaction.declares
+        known = () if step is None else declared(snapshot)
+        wanted = known if step is None else step(known)
+        return {} if wanted == known else spelled(wanted)
 
     def _refuse_stale(self, snapshot: Snapshot) -> None:
         """Refuse to publish if something that the transaction depends on is not as it was."""

@@ -27,6 +27,7 @@ from lancepart.errors import InvalidInputError, UnsupportedOperationError
 from lancepart.format.records import Signature, Stats
 from lancepart.layout import create
 from lancepart.layout.capabilities import Capabilities
+from lancepart.layout.declared_indices import Index
 from lancepart.layout.layouts import capabilities
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
@@ -84,6 +85,7 @@ class Transaction:
         self.known: list[str] = []
         self.fenced = False
         self.updated = 0
+        self.declares: Callable[[tuple[Index, ...]], tuple[Index, ...]] | None = None
         self.entry: WriterEntry | None = None
         self.closed = False
         self.planned_on = self.snapshot.version

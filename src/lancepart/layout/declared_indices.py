@@ -6,9 +6,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from lancepart.errors import InvalidInputError, InvalidTableStateError
-from lancepart.format.names import INDICES
-from lancepart.model.aliases import JsonMapping, JsonObject
+from lancepart.format.names import INDICES, METADATA, OBJECT_ID, fence_id
+from lancepart.format.rows import parse_metadata
+from lancepart.layout.layouts import layout_of
+from lancepart.model.aliases import JsonMapping, JsonObject, Value
 from lancepart.storage.root import check_location
 from lancepart.storage.snapshot import Snapshot
 
@@ -81,16 +85,47 @@ class Index:
 
 def declared(snapshot: Snapshot) -> tuple[Index, ...]:
     """The indices that a table declares."""
-    return snapshot.derived("indices", lambda: _read(snapshot))
+    return snapshot.derived("indices", lambda: _read(snapshot), follow=_after_commit)
+
+
+def spelled(indices: Sequence[Index]) -> JsonObject:
+    """What the row says of the indices of a table in which the commits meet that declare any."""
+    return {INDICES: [each.to_json() for each in indices]}
 
 
 def _read(snapshot: Snapshot) -> tuple[Index, ...]:
-    """The declared indices of a table, each part checked: any client may have written them."""
-    spelled = snapshot.properties.get(INDICES, "[]")
+    """The declared indices of a table, each part checked: any client may have written them.
+
+    They are in a row, which the commit writes that builds them. Earlier releases kept them as a property.
+    """
+    layout = layout_of(snapshot)
+    metadata = layout.load(snapshot)
+    if layout.capabilities(metadata).declared_indices:
+        row = snapshot.row(fence_id(metadata.specs[0].id))
+        found = None if row is None else (row.metadata or {}).get(INDICES)
+        if found is not None:
+            return _entries(found)
     try:
-        return tuple(_entry(**each) for each in json.loads(spelled))
-    except (ValueError, TypeError, AttributeError, RecursionError, InvalidInputError) as error:
+        return _entries(json.loads(snapshot.properties.get(INDICES, "[]")))
+    except (ValueError, RecursionError) as error:
         raise InvalidTableStateError(f"property {INDICES!r} is not understood: {error}") from None
+
+
+def _after_commit(known: tuple[Index, ...], changed: pa.Array, written: pa.Table) -> tuple[Index, ...]:
+    """The declared indices after a commit, whose rows may declare others."""
+    rows = zip(written.column(OBJECT_ID).to_pylist(), written.column(METADATA).to_pylist(), strict=True)
+    for name, text in rows:
+        if "$" not in name and text is not None and INDICES in text:
+            found = (parse_metadata(name, text) or {}).get(INDICES)
+            return known if found is None else _entries(found)
+    return known
+
+
+def _entries(found: Value) -> tuple[Index, ...]:
+    try:
+        return tuple(_entry(**each) for each in found)
+    except (ValueError, TypeError, AttributeError, RecursionError, InvalidInputError) as error:
+        raise InvalidTableStateError(f"{INDICES!r} is not understood: {error}") from None
 
 
 def _entry(

@@ -23,7 +23,7 @@ from lancepart.storage.table_index import DIRECTORY, FACTS, place_of
 UNFINISHED = timedelta(days=1)
 """How much longer a part is kept: its builder may still be at work on it, or about to declare it."""
 
-_NAME = re.compile(r"[0-9a-f]{32}")
+_NAME = re.compile(r"p?[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

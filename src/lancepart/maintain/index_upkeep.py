@@ -14,6 +14,7 @@ from lancepart.errors import InvalidInputError, TableIndexAlreadyExistsError, Ta
 from lancepart.layout.declared_indices import AUTO, BOTH, LEAF, TABLE, Index, declared, kind_of
 from lancepart.layout.leaves import Leaf
 from lancepart.maintain import indices, leaf_tasks, table_index
+from lancepart.maintain.indices import Declaring
 from lancepart.maintain.leaf_maintenance import MaintenanceResult, new_versions, strong
 from lancepart.maintain.leaf_tasks import Indexing, LeafPlace
 from lancepart.maintain.local import LOCAL
@@ -42,41 +43,34 @@ def create_index(
     progress: bool = True,
     params: Mapping[str, Value],
 ) -> MaintenanceResult:
-    """Declare an index, and build it: in the leaves that are large enough, over the whole table, or both.
+    """Build an index, in the leaves that are large enough, over the whole table, or both, and declare it in one commit.
 
-    It is declared before it is built, so that upkeep finishes what a process that dies leaves undone.
+    Until then nobody sees anything of it, and an index that it replaces serves on.
     """
     opening = strong(manifest, "index")
     index = _checked(opening, column, kind, scope, where, name, params)
     before = next((each for each in declared(opening.snapshot) if each.name == index.name), None)
-    done = MaintenanceResult(action=opening.operation)
-    if index.in_leaves or before is not None:
-        _refuse_other_column(opening, index, before)
-        interim = _with_parts_of(index, before)
-        indices.remember(manifest, interim)
-        try:
-            done = _built(opening, index, replaces=before is not None, executor=executor, progress=progress)
-        except BaseException:
-            indices.replace(manifest, interim, before)
-            raise
-    if index.scope == LEAF:
-        return done
-    whole = table_index.built(strong(manifest, "index"), index)
-    version = indices.remember(manifest, whole)
-    return replace(done, changed=done.changed + len(whole.segments), version=version)
+    _refuse_other_column(opening, index, before)
+    late = not index.is_over_rows and before is not None and before.in_leaves
+    ready = index if index.scope == LEAF or late else table_index.built(opening, index)
+    done = _built(opening, ready, replaces=before is not None, executor=executor, progress=progress)
+    if index.scope == LEAF or not late:
+        return replace(done, changed=done.changed + len(ready.segments))
+    return _looked_up(done, manifest, index)
 
 
-def _with_parts_of(index: Index, before: Index | None) -> Index:
-    """An index with the parts over the table of the one that it replaces, which serve until its own are built."""
-    if before is None or index.scope == LEAF or before.kind != index.kind:
-        return index
-    return replace(index, segments=before.segments)
+def _looked_up(done: MaintenanceResult, manifest: Manifest, index: Index) -> MaintenanceResult:
+    """Build a look-up of keys after leaves lost the index that it replaces: it knows them by their versions."""
+    opening = strong(manifest, "index")
+    whole = table_index.built(opening, index)
+    opening.declares = indices.replacing(index, whole)
+    return replace(done, changed=done.changed + len(whole.segments), version=opening.commit())
 
 
 def _built(
     opening: Transaction, index: Index, *, replaces: bool, executor: Executor, progress: bool
 ) -> MaintenanceResult:
-    """Build an index in its leaves, in one commit; where it replaces one, the others lose that."""
+    """Build an index in its leaves, and declare it in the same commit; where it replaces one, the others lose that."""
     wanted = leaves_of(opening, index) if index.in_leaves else ()
     names = {leaf.object_id for leaf in wanted}
 
@@ -85,7 +79,14 @@ def _built(
 
     leaves = opening.plan(None).leaves if replaces else wanted
     return new_versions(
-        opening, leaves, leaf_tasks.build_index, task, executor=executor, progress=progress, together=True
+        opening,
+        leaves,
+        leaf_tasks.build_index,
+        task,
+        executor=executor,
+        progress=progress,
+        together=True,
+        declares=indices.declaring(index),
     )
 
 
@@ -168,15 +169,23 @@ def leaves_of(opening: Transaction, index: Index) -> tuple[Leaf, ...]:
 
 
 def _on_leaves(
-    opening: Transaction, index: Index, action: Callable[[Any], int | None], *, executor: Executor, progress: bool
+    opening: Transaction,
+    index: Index,
+    action: Callable[[Any], int | None],
+    *,
+    executor: Executor,
+    progress: bool,
+    declares: Declaring | None,
 ) -> MaintenanceResult:
-    """Do something to an index of leaves, in one commit."""
+    """Do something to an index of leaves, and declare what it is now, in one commit."""
 
     def task(place: LeafPlace) -> Indexing:
         return Indexing(place=place, index=index)
 
     leaves = leaves_of(opening, index) if index.in_leaves else ()
-    return new_versions(opening, leaves, action, task, executor=executor, progress=progress, together=True)
+    return new_versions(
+        opening, leaves, action, task, executor=executor, progress=progress, together=True, declares=declares
+    )
 
 
 def optimize_indices(manifest: Manifest, *, executor: Executor = LOCAL, progress: bool = True) -> MaintenanceResult:
@@ -184,15 +193,18 @@ def optimize_indices(manifest: Manifest, *, executor: Executor = LOCAL, progress
     done = MaintenanceResult(action="optimize_indices")
     for index in declared(manifest.snapshot()):
         opening = strong(manifest, "optimize_indices")
-        found = _on_leaves(opening, index, leaf_tasks.optimize_index, executor=executor, progress=progress)
-        if index.scope != LEAF:
-            newer = table_index.optimized(strong(manifest, "optimize_indices"), index)
-            if newer != index:
-                version = indices.remember(manifest, newer)
-                found = replace(found, changed=found.changed + 1, version=version)
+        newer = index if index.scope == LEAF else table_index.optimized(opening, index)
+        found = _on_leaves(
+            opening,
+            index,
+            leaf_tasks.optimize_index,
+            executor=executor,
+            progress=progress,
+            declares=None if newer == index else indices.replacing(index, newer),
+        )
         done = replace(
             done,
-            changed=done.changed + found.changed,
+            changed=done.changed + found.changed + (newer != index),
             skipped=tuple(dict.fromkeys((*done.skipped, *found.skipped))),
             version=found.version or done.version,
         )
@@ -202,15 +214,18 @@ def optimize_indices(manifest: Manifest, *, executor: Executor = LOCAL, progress
 def drop_index(
     manifest: Manifest, name: str, *, executor: Executor = LOCAL, progress: bool = True
 ) -> MaintenanceResult:
-    """Remove an index from all leaves in one commit, and declare it no longer.
-
-    It is declared until it is gone, so that the call can be repeated by a process that died.
-    """
+    """Remove an index from all leaves, and declare it no longer, in one commit."""
     known = {index.name: index for index in declared(manifest.snapshot())}
     if name not in known:
         raise TableIndexNotFoundError(f"there is no index {name!r}: the table has {', '.join(known) or 'none'}")
     everywhere = replace(known[name], where=None, scope=LEAF)
     opening = strong(manifest, "drop_index")
-    done = _on_leaves(opening, everywhere, leaf_tasks.drop_index, executor=executor, progress=progress)
-    version = indices.forget(manifest, name)
-    return replace(done, changed=done.changed + bool(known[name].segments), version=version)
+    done = _on_leaves(
+        opening,
+        everywhere,
+        leaf_tasks.drop_index,
+        executor=executor,
+        progress=progress,
+        declares=indices.forgetting(name),
+    )
+    return replace(done, changed=done.changed + bool(known[name].segments))

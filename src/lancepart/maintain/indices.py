@@ -7,15 +7,10 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from lancepart.errors import ConcurrentModificationError, InvalidInputError
-from lancepart.format.names import INDICES
-from lancepart.layout.declared_indices import Index, check_params, declared
+from lancepart.errors import InvalidInputError
+from lancepart.layout.declared_indices import Index, check_params
 from lancepart.model.aliases import JsonMapping
 from lancepart.model.values import logical_type
-from lancepart.storage.manifest import Manifest
-from lancepart.storage.translate import ConflictError
-
-_TRIES = 20
 
 
 def _is_single(kind: pa.DataType) -> bool:
@@ -111,37 +106,20 @@ def check(index: Index, data_type: pa.DataType) -> None:
         raise InvalidInputError(f"the parameters of index {index.name!r} must be numbers, texts or lists") from None
 
 
-def change(manifest: Manifest, step: Callable[[tuple[Index, ...]], tuple[Index, ...]]) -> int:
-    """Change the declared indices: planned on the latest snapshot, committed only if no other change was.
-
-    The version that has them so.
-    """
-    for _ in range(_TRIES):
-        snapshot = manifest.snapshot()
-        wanted = json.dumps([each.to_json() for each in step(declared(snapshot))])
-        if snapshot.properties.get(INDICES, "[]") == wanted:
-            return snapshot.version
-        try:
-            return manifest.swap_properties(snapshot, {INDICES: wanted})
-        except ConflictError:
-            continue
-    raise ConcurrentModificationError("other writers kept changing the table's indices; try again")
+Declaring = Callable[[tuple[Index, ...]], tuple[Index, ...]]
+"""How a commit changes the declared indices, as the latest snapshot has them."""
 
 
-def remember(manifest: Manifest, index: Index) -> int:
-    """Write an index down, in place of one of the same name; the version that has it."""
-    return change(manifest, lambda known: (*(each for each in known if each.name != index.name), index))
+def declaring(index: Index) -> Declaring:
+    """Declare an index, in place of one of the same name."""
+    return lambda known: (*(each for each in known if each.name != index.name), index)
 
 
-def replace(manifest: Manifest, index: Index, before: Index | None) -> None:
-    """Declare what was declared before an index, unless another took its place meanwhile."""
-    kept = () if before is None else (before,)
-    change(
-        manifest,
-        lambda known: (*(each for each in known if each != index), *kept) if index in known else known,
-    )
+def replacing(index: Index, newer: Index) -> Declaring:
+    """Declare an index in place of another, unless others changed or dropped that meanwhile."""
+    return lambda known: tuple(newer if each == index else each for each in known)
 
 
-def forget(manifest: Manifest, name: str) -> int:
-    """Declare an index no longer; the version without it."""
-    return change(manifest, lambda known: tuple(each for each in known if each.name != name))
+def forgetting(name: str) -> Declaring:
+    """Declare an index no longer."""
+    return lambda known: tuple(each for each in known if each.name != name)

@@ -23,6 +23,7 @@ from lancepart.layout.declared_indices import declared
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.recorded_files import recorded_files
 from lancepart.maintain import leaf_tasks
+from lancepart.maintain.indices import Declaring
 from lancepart.maintain.leaf_tasks import Compacting, LeafPlace, Rewriting
 from lancepart.maintain.local import LOCAL
 from lancepart.maintain.progress import track
@@ -30,7 +31,7 @@ from lancepart.model.html_text import html_record
 from lancepart.plan import planner
 from lancepart.read import leaf as reading
 from lancepart.read.engine import Executor
-from lancepart.storage import history, leaf_data, leaf_handle
+from lancepart.storage import history, leaf_data, leaf_handle, leaf_record
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import UnreadableError
@@ -127,8 +128,12 @@ def new_versions(
     executor: Executor,
     progress: bool,
     together: bool = False,
+    declares: Declaring | None = None,
 ) -> MaintenanceResult:
-    """Rewrite leaves without changing their rows, and publish the new versions: of small leaves many in one commit."""
+    """Rewrite leaves without changing their rows, and publish the new versions: of small leaves many in one commit.
+
+    What it ``declares`` of indices is part of the first commit, and one of its own where no leaf changes.
+    """
     whole = together or executor.is_distributed
 
     def step(transaction: Transaction, found: Sequence[Leaf]) -> tuple[list[str], list[str]]:
@@ -140,11 +145,12 @@ def new_versions(
         broken = [leaf.object_id for leaf, version in made if version == leaf_tasks.UNREADABLE]
         made = [(leaf, version) for leaf, version in made if version != leaf_tasks.UNREADABLE]
         for leaf, version in made:
+            leaf_record.note_elsewhere(transaction.manifest.root, leaf.location, version)
             transaction.work_on(leaf).take_version(version)
         return [leaf.object_id for leaf, _ in made], broken
 
-    groups = [list(leaves)] if whole and leaves else _grouped(leaves)
-    return _in_commits(opening, groups, step, opening.operation, progress=progress)
+    groups = [list(leaves)] if whole and (leaves or declares is not None) else _grouped(leaves)
+    return _in_commits(opening, groups, step, opening.operation, progress=progress, declares=declares)
 
 
 def _place(transaction: Transaction, leaf: Leaf) -> LeafPlace:
@@ -172,6 +178,7 @@ def _in_commits(
     what: str,
     *,
     progress: bool,
+    declares: Declaring | None = None,
 ) -> MaintenanceResult:
     """Apply a step to groups of leaves, a commit each; concurrent commits win.
 
@@ -181,16 +188,16 @@ def _in_commits(
     done, skipped, version = 0, [], None
     for group in track(groups, what, show=progress):
         left = list(group)
-        while left:
+        while left or declares is not None:
             transaction = strong(opening.manifest, opening.operation)
-            current = _found(transaction, left)
-            changed, broken = step(transaction, current)
+            transaction.declares = declares
+            changed, broken = step(transaction, _found(transaction, left))
             skipped += [each for each in broken if each not in skipped]
-            if not changed:
+            if not changed and declares is None:
                 break
             try:
                 version = transaction.commit()
-                done += len(changed)
+                done, declares = done + len(changed), None
                 break
             except CommitConflictError as error:
                 lost = set(error.partitions) & {leaf.object_id for leaf in left} or {leaf.object_id for leaf in left}

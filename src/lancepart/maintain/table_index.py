@@ -68,7 +68,7 @@ def _extended(opening: Transaction, index: Index, before: Sequence[Segment]) -> 
 
 def _over_union(opening: Transaction, index: Index, before: Sequence[Segment]) -> str | None:
     """Index the fragments that no part covers yet; the name of the new part, None if these are too few."""
-    root, metadata, leaves, name = opening.manifest.root, opening.metadata, _leaves(opening), uuid4().hex
+    root, metadata, leaves, name = opening.manifest.root, opening.metadata, _leaves(opening), _new_name()
     covered = {key for segment in before for key in segment.fragments}
     if before and not _has_new(opening, leaves, covered):
         return None
@@ -85,6 +85,11 @@ def _over_union(opening: Transaction, index: Index, before: Sequence[Segment]) -
     made = table_index.build(whole.dataset, column, index.kind, sorted(fresh.values()), params)
     table_index.write(root, name, made, fresh)
     return name
+
+
+def _new_name() -> str:
+    """A name for a part; collectors of earlier releases, which do not know who declares it, leave such names alone."""
+    return f"p{uuid4().hex}"
 
 
 def _has_new(opening: Transaction, leaves: Sequence[Leaf], covered: set[str]) -> bool:
@@ -133,7 +138,7 @@ def _lookup(opening: Transaction, index: Index, before: Sequence[Segment]) -> st
     if not leaves:
         return None
     column = opening.metadata.columns[index.column].name
-    name = uuid4().hex
+    name = _new_name()
     parts = union_sources.over(list(enumerate(leaves)), lambda item: _keys(opening, column, *item))
     versions = [(leaf.location, leaf.read_version or 0) for leaf in leaves]
     table_index.write_lookup(opening.manifest.root, name, pa.concat_tables(parts), versions)

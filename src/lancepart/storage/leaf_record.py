@@ -16,7 +16,7 @@ from lance.fragment import DataFile, DeletionFile, FragmentMetadata
 
 from lancepart.format.fragments import DeletionRecord, FileRecord, FragmentRecord, LeafFiles
 from lancepart.model.aliases import JsonObject
-from lancepart.storage.leaf_handle import LeafHandle, data_path, fragment_count
+from lancepart.storage.leaf_handle import LeafHandle, data_path, fragment_count, open_leaf
 from lancepart.storage.root import Root
 
 if TYPE_CHECKING:
@@ -41,6 +41,12 @@ def note(root: Root, location: str, handle: LeafHandle) -> None:
         _noted[root.uri, location, found.version] = (found, spelled)
         if len(_noted) > _KEPT:
             _noted.popitem(last=False)
+
+
+def note_elsewhere(root: Root, location: str, version: int) -> None:
+    """Note a version that another process made, unless it is noted already."""
+    if (root.uri, location, version) not in _noted:
+        note(root, location, open_leaf(root, location, version))
 
 
 def noted(root: Root, location: str, version: int | None) -> tuple[LeafFiles, JsonObject] | tuple[None, None]:

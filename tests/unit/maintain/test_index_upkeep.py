@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +18,9 @@ from lancepart.errors import (
     TableIndexAlreadyExistsError,
     TableIndexNotFoundError,
 )
+from lancepart.format.names import INDICES
 from lancepart.layout.declared_indices import Index, declared
-from lancepart.maintain import index_upkeep, indices, leaf_tasks, table_index
+from lancepart.maintain import leaf_tasks, table_index
 
 WIDTH = 4
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string()), ("v", pa.list_(pa.float32(), WIDTH))])
@@ -161,28 +164,104 @@ class Killed(BaseException):
     """The end of a process."""
 
 
-def test_an_index_whose_builder_dies_is_built_by_upkeep(
+@pytest.mark.parametrize(("column", "scope"), [("id", "leaf"), ("id", "table"), ("v", "table")])
+def test_an_index_comes_and_goes_in_one_commit_each(table: lp.PartitionedTable, column: str, scope: str) -> None:
+    version = table.version
+
+    done = table.maintenance.create_index(column, scope=scope, progress=False)
+    assert (table.version, done.version) == (version + 1, version + 1)
+    assert declared(table._manifest.snapshot(version)) == ()
+    assert covered(table, f"{column}_idx", scope)["large"] == (5_000, 5_000, 1)
+
+    done = table.maintenance.drop_index(f"{column}_idx", progress=False)
+    assert (table.version, done.version) == (version + 2, version + 2)
+    assert table.inspect.indices().num_rows == 0
+
+
+def test_upkeep_is_one_commit_too(table: lp.PartitionedTable) -> None:
+    table.maintenance.create_index("k", "FTS", scope="leaf", progress=False)
+    (index,) = declared(table._manifest.snapshot())
+    table.append(rows("new", 10, 90_000))
+    version = table.version
+
+    table.maintenance.optimize_indices(progress=False)
+
+    assert table.version == version + 1
+    assert declared(table._manifest.snapshot()) == (index,)
+
+
+def test_an_index_whose_builder_dies_leaves_nothing_to_see(
     table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def dies(*_: object, **__: object) -> None:
         raise Killed
 
-    with monkeypatch.context() as patched:
-        patched.setattr(index_upkeep, "new_versions", dies)
-        patched.setattr(indices, "replace", dies)
-        with pytest.raises(Killed):
-            table.maintenance.create_index("id", progress=False)
-    assert covered(table, "id_idx") == {"large": (5_000, 0, 0), "small": (50, 0, 0)}
+    version = table.version
+    for scope in ("leaf", "table"):
+        with monkeypatch.context() as patched:
+            patched.setattr(Transaction, "commit", dies)
+            with pytest.raises(Killed):
+                table.maintenance.create_index("id", scope=scope, progress=False)
+        assert table.version == version
+        assert table.inspect.indices().num_rows == 0
 
-    table.maintenance.optimize_indices(progress=False)
-
-    assert covered(table, "id_idx") == {"large": (5_000, 5_000, 1), "small": (50, 50, 1)}
+    table.maintenance.create_index("id", progress=False)
     with monkeypatch.context() as patched:
-        patched.setattr(indices, "forget", dies)
+        patched.setattr(Transaction, "commit", dies)
         with pytest.raises(Killed):
             table.maintenance.drop_index("id_idx", progress=False)
+    assert covered(table, "id_idx") == {"large": (5_000, 5_000, 1), "small": (50, 50, 1)}
     table.maintenance.drop_index("id_idx", progress=False)
     assert table.inspect.indices().num_rows == 0
+
+
+def test_an_index_is_declared_where_others_changed_every_leaf_meanwhile(
+    table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = Transaction.commit
+    others = iter([True])
+
+    def late(own: Transaction) -> Any:
+        if own.operation == "index" and next(others, False):
+            lp.open_table(table.root).update({"v": "v"}, "id >= 0")
+        return plain(own)
+
+    monkeypatch.setattr(Transaction, "commit", late)
+    done = table.maintenance.create_index("id", scope="leaf", where="k = 'small'", progress=False)
+
+    assert (done.changed, len(done.skipped)) == (0, 1)
+    assert covered(table, "id_idx")["small"] == (50, 0, 0)
+    table.maintenance.optimize_indices(progress=False)
+    assert covered(table, "id_idx")["small"] == (50, 50, 1)
+
+
+def test_two_indices_made_at_once_are_both_declared(
+    table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = table_index.built
+    others = iter([True])
+
+    def late(opening: Transaction, index: Index) -> Index:
+        made = plain(opening, index)
+        if next(others, False):
+            lp.open_table(table.root).maintenance.create_index("id", scope="table", progress=False)
+        return made
+
+    monkeypatch.setattr(table_index, "built", late)
+    table.maintenance.create_index("v", scope="table", progress=False)
+
+    assert {each.name for each in declared(table._manifest.snapshot())} == {"id_idx", "v_idx"}
+
+
+def test_an_index_that_was_declared_as_a_property_is_kept_by_the_next_one(table: lp.PartitionedTable) -> None:
+    written = [{"name": "old", "column": 1, "kind": "BTREE", "params": {}}]
+    table._manifest.swap_properties(table._manifest.snapshot(), {INDICES: json.dumps(written)})
+    table.maintenance.create_index("v", scope="table", progress=False)
+
+    assert {each.name for each in declared(table._manifest.snapshot())} == {"old", "v_idx"}
+    assert {each.name for each in declared(lp.open_table(table.root)._manifest.snapshot())} == {"old", "v_idx"}
+    table.maintenance.drop_index("old", progress=False)
+    assert {each.name for each in declared(lp.open_table(table.root)._manifest.snapshot())} == {"v_idx"}
 
 
 def test_an_index_that_can_not_be_built_is_not_declared(table: lp.PartitionedTable) -> None:

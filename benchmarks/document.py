@@ -23,13 +23,13 @@ LIBRARIES = (
 )  # fmt: skip
 SIZES = """## Sizes
 
-`make bench` takes about 20 minutes on two cores, `make bench QUICK=1` five, `make bench LARGE=1` hours. One suite
+`make bench` takes about 25 minutes on two cores, `make bench QUICK=1` five, `make bench LARGE=1` hours. One suite
 runs by `python -m benchmarks SUITE`. Environment variables set single sizes:
 
 | variable | suite | size |
 | --- | --- | --- |
 | `LANCEPART_ROWS` | embedded | rows of the table |
-| `LANCEPART_BENCH_ROWS` | search | rows of the table |
+| `LANCEPART_BENCH_ROWS` | search | rows of 64 numbers, and then no 1 M of 128 |
 | `LANCEPART_BENCH_ORDERS` | join | rows of the larger table; the other has a tenth |
 | `LANCEPART_BENCH_PARTITIONS` | pruning | partitions of the largest table |
 | `LANCEPART_BENCH_SPARK_ROWS` | spark, upkeep | rows of the table |

@@ -1,7 +1,7 @@
 """Searches of 100 uneven tenants beside LanceDB and plain pylance, which hold one table with the tenant indexed.
 
-Calls of all three take turns, so that whatever else the machine does hits them alike. ``LANCEPART_BENCH_LARGE`` takes
-1 M rows of 128 numbers instead of 200 k of 64, ``LANCEPART_BENCH_ROWS`` any other number.
+Calls of all three take turns, so that whatever else the machine does hits them alike. 200 k rows of 64 numbers, and 1 M
+of 128, which take about three of the suite's four minutes; ``LANCEPART_BENCH_ROWS`` takes any other number of 64.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ import pyarrow as pa
 import lancepart as lp
 from benchmarks.report import Report, cpu_seconds, sized, timing
 
-LARGE = bool(os.environ.get("LANCEPART_BENCH_LARGE"))
-ROWS = sized(1_000_000 if LARGE else 200_000, 40_000, "LANCEPART_BENCH_ROWS")
-SIZE = 128 if LARGE else 64
+ROWS = sized(200_000, 40_000, "LANCEPART_BENCH_ROWS")
+WIDTH = 64
+SIZES = ((ROWS, WIDTH), (1_000_000, 128)) if ROWS == 200_000 else ((ROWS, WIDTH),)
 TENANTS, CLUSTERS, WORDS = 100, 400, 5_000
 K, QUERIES, LEAVES = 10, sized(60, 20), sized(1_000, 200)
+MANY_ROWS, FEWER_QUERIES = 500_000, 20
+"""From so many rows on searches without an index are made for fewer queries: they take half a second each."""
 COLUMNS = ["id", "tenant"]
 _FEW = 3
 HEADLINES = ("one middle tenant, ANN",)
@@ -48,6 +50,11 @@ class Case:
     ours: lp.PartitionedTable
     peer: Any
     plain: Any
+
+    @property
+    def prefix(self) -> str:
+        """What the names of figures of a larger case begin with."""
+        return "" if len(self.vectors) == ROWS else f"{len(self.vectors) // 1_000_000} M x {self.vectors.shape[1]}: "
 
     def truth(self, tenant: int | None) -> list[set[int]]:
         """The ids of the nearest rows of each query, of one tenant or of all."""
@@ -70,43 +77,48 @@ class Case:
 def run(report: Report) -> None:
     """All figures, the recall, and the memory that the process came to hold."""
     os.environ.setdefault("LANCE_LOG", "error")
-    with tempfile.TemporaryDirectory() as folder:
-        case = _case(folder)
-        counts = np.bincount(case.tenants, minlength=TENANTS)
-        large, middle, small = case.sized(0.0), case.sized(0.1), case.sized(0.8)
-        report.note(f"{ROWS} rows x {SIZE}; tenants of {counts[large]}, {counts[middle]}, {counts[small]} rows")
-        for name, tenant in (("large", large), ("middle", middle)):
-            _vectors(report, case, f"one {name} tenant, exact", tenant, exact=True)
-        _vectors(report, case, "small tenant from memory", small, exact=True)
-        _indexed(report, case)
-        for name, tenant in (("large", large), ("middle", middle)):
-            _vectors(report, case, f"one {name} tenant, ANN", tenant)
-        _vectors(report, case, "all tenants, ANN", None)
-        _vectors(report, case, "all tenants, exact", None, exact=True)
-        _texts(report, case, "text, one tenant", large)
-        _texts(report, case, "text, all tenants", None)
-        _memory(report, case, folder, large)
-        _fresh(report, case, middle)
+    for rows, width in SIZES:
+        with tempfile.TemporaryDirectory() as folder:
+            _tenants(report, _case(folder, rows, width), folder)
     with tempfile.TemporaryDirectory() as folder:
         _many_leaves(report, folder)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
     report.note(f"memory of the process, with all three, at its peak: {peak} MiB")
 
 
-def _case(folder: str) -> Case:
+def _tenants(report: Report, case: Case, folder: str) -> None:
+    counts = np.bincount(case.tenants, minlength=TENANTS)
+    large, middle, small = case.sized(0.0), case.sized(0.1), case.sized(0.8)
+    sizes = f"{counts[large]}, {counts[middle]}, {counts[small]}"
+    report.note(f"{len(case.vectors)} rows x {case.vectors.shape[1]}; tenants of {sizes} rows")
+    for name, tenant in (("large", large), ("middle", middle)):
+        _vectors(report, case, f"one {name} tenant, exact", tenant, exact=True)
+    _vectors(report, case, "small tenant from memory", small, exact=True)
+    _indexed(report, case)
+    for name, tenant in (("large", large), ("middle", middle)):
+        _vectors(report, case, f"one {name} tenant, ANN", tenant)
+    _vectors(report, case, "all tenants, ANN", None)
+    _vectors(report, case, "all tenants, exact", None, exact=True)
+    _texts(report, case, "text, one tenant", large)
+    _texts(report, case, "text, all tenants", None)
+    _memory(report, case, folder, large)
+    _fresh(report, case, middle)
+
+
+def _case(folder: str, count: int, width: int) -> Case:
     draw = np.random.default_rng(3)
     share = 1 / np.arange(1, TENANTS + 1) ** 0.8
-    tenants = draw.choice(TENANTS, ROWS, p=share / share.sum()).astype(np.int32)
-    vectors = _clustered(draw, ROWS)
+    tenants = draw.choice(TENANTS, count, p=share / share.sum()).astype(np.int32)
+    vectors = _clustered(draw, count, width)
     words = np.array([f"word{n}" for n in range(WORDS)])
     often = 1 / np.arange(1, WORDS + 1)
-    drawn = words[draw.choice(WORDS, (ROWS, 8), p=often / often.sum())]
+    drawn = words[draw.choice(WORDS, (count, 8), p=often / often.sum())]
     rows = pa.table(
         {
-            "id": np.arange(ROWS),
+            "id": np.arange(count),
             "tenant": tenants,
             "body": [" ".join(each) for each in drawn],
-            "v": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), SIZE),
+            "v": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), width),
         }
     )
     ours = lp.create_table(f"{folder}/ours", rows.schema, ["tenant"])
@@ -117,7 +129,7 @@ def _case(folder: str) -> Case:
         rows=rows,
         vectors=vectors,
         tenants=tenants,
-        queries=vectors[draw.integers(0, ROWS, QUERIES)] + draw.normal(scale=0.3, size=(QUERIES, SIZE)).astype("f4"),
+        queries=vectors[draw.integers(0, count, QUERIES)] + draw.normal(scale=0.3, size=(QUERIES, width)).astype("f4"),
         texts=[f"word{a} word{b}" for a, b in draw.integers(3, 300, (QUERIES, 2))],
         ours=ours,
         peer=peer,
@@ -125,9 +137,9 @@ def _case(folder: str) -> Case:
     )
 
 
-def _clustered(draw: Any, count: int) -> Any:
-    centers = draw.normal(size=(CLUSTERS, SIZE)).astype(np.float32)
-    spread = draw.normal(scale=0.6, size=(count, SIZE)).astype(np.float32)
+def _clustered(draw: Any, count: int, width: int) -> Any:
+    centers = draw.normal(size=(CLUSTERS, width)).astype(np.float32)
+    spread = draw.normal(scale=0.6, size=(count, width)).astype(np.float32)
     return centers[draw.integers(0, CLUSTERS, count)] + spread
 
 
@@ -138,7 +150,7 @@ def _indexed(report: Report, case: Case) -> None:
         started = time.perf_counter()
         build(case)
         times.append(time.perf_counter() - started)
-    report.add("build vector and text indices", *times, peer="LanceDB", unit="s")
+    report.add(f"{case.prefix}build vector and text indices", *times, peer="LanceDB", unit="s")
     case.plain.checkout_version(case.plain.latest_version)
 
 
@@ -148,7 +160,8 @@ def _our_indices(case: Case) -> None:
 
 
 def _peer_indices(case: Case) -> None:
-    case.peer.create_index("l2", vector_column_name="v", index_type="IVF_FLAT", num_partitions=max(1, ROWS // 2_000))
+    parts = max(1, len(case.vectors) // 2_000)
+    case.peer.create_index("l2", vector_column_name="v", index_type="IVF_FLAT", num_partitions=parts)
     case.peer.create_fts_index("body", use_tantivy=False)
     case.peer.wait_for_index(["v_idx", "body_idx"], timeout=timedelta(minutes=10))
 
@@ -169,7 +182,9 @@ def _vectors(report: Report, case: Case, name: str, tenant: int | None, *, exact
         return _plain(case).to_table(columns=[*COLUMNS, "_distance"], nearest=asked, filter=where, prefilter=True)
 
     truth, warm = case.truth(tenant), _FEW if exact else QUERIES
-    _compare(report, name, {"lancepart": ours, "LanceDB": peer, "pylance": plain}, truth, warm=warm)
+    queries = min(QUERIES, FEWER_QUERIES) if exact and len(case.vectors) >= MANY_ROWS else QUERIES
+    calls = {"lancepart": ours, "LanceDB": peer, "pylance": plain}
+    _compare(report, case.prefix + name, calls, truth, warm=warm, queries=queries)
 
 
 def _plain(case: Case) -> Any:
@@ -194,16 +209,17 @@ def _texts(report: Report, case: Case, name: str, tenant: int | None) -> None:
 
     started = time.perf_counter()
     ours(0)
-    report.note(f"{name}: first search {1000 * (time.perf_counter() - started):.1f} ms")
+    report.note(f"{case.prefix}{name}: first search {1000 * (time.perf_counter() - started):.1f} ms")
     for at in range(5):
         scores = [np.sort(each(at).column("_score").to_numpy())[::-1] for each in (ours, plain)]
         np.testing.assert_allclose(*scores, rtol=1e-5)
-    _compare(report, name, {"lancepart": ours, "LanceDB": peer, "pylance": plain}, None)
+    _compare(report, case.prefix + name, {"lancepart": ours, "LanceDB": peer, "pylance": plain}, None)
 
 
 def _fresh(report: Report, case: Case, tenant: int) -> None:
     """Append to one tenant and search it at once; the new row must be the nearest."""
-    numbers = iter(range(ROWS, ROWS + 10 * QUERIES))
+    rows = len(case.vectors)
+    numbers = iter(range(rows, rows + 10 * QUERIES))
 
     def row(at: int) -> pa.Table:
         value = {"id": next(numbers), "tenant": tenant, "body": "fresh", "v": case.queries[at]}
@@ -219,8 +235,9 @@ def _fresh(report: Report, case: Case, tenant: int) -> None:
         return found.where(f"tenant = {tenant}", prefilter=True).to_arrow()
 
     for each in (ours, peer):
-        assert each(0).column("id")[0].as_py() >= ROWS
-    _compare(report, "append to one tenant and search it", {"lancepart": ours, "LanceDB": peer}, None, queries=10)
+        assert each(0).column("id")[0].as_py() >= rows
+    name = f"{case.prefix}append to one tenant and search it"
+    _compare(report, name, {"lancepart": ours, "LanceDB": peer}, None, queries=10)
 
 
 def _memory(report: Report, case: Case, folder: str, tenant: int) -> None:
@@ -230,7 +247,7 @@ def _memory(report: Report, case: Case, folder: str, tenant: int) -> None:
         reader, writer = spawned.Pipe(duplex=False)
         process = spawned.Process(target=_held, args=(name, folder, case.queries, case.texts, tenant, writer))
         process.start()
-        report.note(f"{name:<10} holds {reader.recv():.0f} MiB more after vector and text searches")
+        report.note(f"{case.prefix}{name} holds {reader.recv():.0f} MiB more after vector and text searches")
         process.join()
 
 
@@ -245,12 +262,13 @@ def _held(name: str, folder: str, queries: Any, texts: Sequence[str], tenant: in
                 ours.search(query, "v", K, where, COLUMNS).to_arrow()
                 ours.search(text, "body", K, where, COLUMNS).to_arrow()
             for asked, kind in ((query, "vector"), (text, "fts")) if peer is not None else ():
-                found = peer.search(asked, query_type=kind).limit(K).select(COLUMNS)
+                ranked = "_score" if kind == "fts" else "_distance"
+                found = peer.search(asked, query_type=kind).limit(K).select([*COLUMNS, ranked])
                 (found if where is None else found.where(where, prefilter=True)).to_arrow()
             if plain is not None:
-                plain.to_table(COLUMNS, where, prefilter=True, nearest={"column": "v", "q": query, "k": K})
-                full = {"query": text, "columns": ["body"]}
-                plain.to_table(COLUMNS, where, prefilter=True, limit=K, full_text_query=full)
+                near, full = {"column": "v", "q": query, "k": K}, {"query": text, "columns": ["body"]}
+                plain.to_table([*COLUMNS, "_distance"], where, prefilter=True, nearest=near)
+                plain.to_table([*COLUMNS, "_score"], where, prefilter=True, limit=K, full_text_query=full)
     writer.send((_resident() - before) / (1 << 20))
 
 
@@ -263,13 +281,13 @@ def _many_leaves(report: Report, folder: str) -> None:
     """A thousand small leaves, searched together by a table-wide index."""
     draw = np.random.default_rng(4)
     count = LEAVES * 50
-    vectors = _clustered(draw, count)
+    vectors = _clustered(draw, count, WIDTH)
     rows = pa.table(
         {
             "id": np.arange(count),
             "tenant": (np.arange(count) % LEAVES).astype(np.int32),
             "body": [f"word{n % 977} word{n % 311}" for n in range(count)],
-            "v": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), SIZE),
+            "v": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), WIDTH),
         }
     )
     table = lp.create_table(f"{folder}/many", rows.schema, ["tenant"])

@@ -21,6 +21,7 @@ from lancepart.model.schema import field_id
 from lancepart.storage import leaf_data, leaf_handle, leaf_record
 from lancepart.storage.leaf_data import Fragments
 from lancepart.storage.leaf_handle import LeafHandle, LeafShape
+from lancepart.storage.open_leaves import kept_leaf
 from lancepart.storage.root import Root
 
 
@@ -82,7 +83,7 @@ def stage_new_rows(
 
 def prepared(root: Root, metadata: TableMetadata, location: str, version: int | None) -> Prepared:
     """A version of a leaf that can take rows of the table's schema as it is now, made if need be."""
-    handle = leaf_handle.open_leaf(root, location, version)
+    handle = kept_leaf(root, location, version) or leaf_handle.open_leaf(root, location, version)
     met, kind = _known(metadata).met, _kind(handle)
     if (columns := met.get(kind)) is not None:
         return Prepared(version=version, columns=columns, handle=handle)

@@ -29,7 +29,7 @@ def _is_vector(kind: pa.DataType) -> bool:
     stored = logical_type(kind)
     if not pa.types.is_fixed_size_list(stored):
         return False
-    return bool(pa.types.is_floating(stored.value_type) or pa.types.is_integer(stored.value_type))
+    return bool(pa.types.is_floating(stored.value_type) or pa.types.is_uint8(stored.value_type))
 
 
 _KINDS: tuple[tuple[tuple[str, ...], str, Callable[[pa.DataType], bool]], ...] = (
@@ -44,7 +44,7 @@ _KINDS: tuple[tuple[tuple[str, ...], str, Callable[[pa.DataType], bool]], ...] =
     ),
     (
         ("IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ"),
-        "vectors, which are lists of numbers of a fixed length",
+        "vectors, which are lists of a fixed length of floats or of uint8",
         _is_vector,
     ),
 )

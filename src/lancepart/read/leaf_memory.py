@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from lancepart.layout.leaves import Leaf
+from lancepart.storage import open_leaves
 from lancepart.storage import search as storage
 from lancepart.storage.cache import cache
 from lancepart.storage.leaf_handle import LeafHandle
@@ -30,7 +31,7 @@ def leaf_key(root: Root, leaf: Leaf) -> LeafKey | None:
     """What a leaf at its version is kept under between searches; None if it may change."""
     if leaf.read_version is None:
         return None
-    return root.uri, tuple(sorted(root.storage_options.items())), leaf.location, leaf.branch, leaf.read_version
+    return open_leaves.leaf_key(root, leaf.location, leaf.branch, leaf.read_version)
 
 
 def kept(

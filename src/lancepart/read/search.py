@@ -21,7 +21,15 @@ from lancepart.read.hits import Hits
 from lancepart.read.rerank import RELEVANCE, ROW_ID, Reranker, check_reranker, reranked
 from lancepart.read.result import Result
 from lancepart.read.scan import Scan
-from lancepart.read.search_request import Options, TextQuery, VectorQuery, is_text, text_query, vector_query
+from lancepart.read.search_request import (
+    Options,
+    TextQuery,
+    VectorQuery,
+    check_metric,
+    is_text,
+    text_query,
+    vector_query,
+)
 from lancepart.read.search_run import QUERY_INDEX, SearchRun, shared
 from lancepart.storage.search import DISTANCE, SCORE
 
@@ -79,7 +87,7 @@ class Search(Result):
             if given:
                 raise InvalidInputError(f"{given[0]} is about vectors, and the query is a text")
             return cls(scan=scan, options=checked, text=text_query(query, column, schema, _indexed(scan)))
-        return cls(scan=scan, options=checked, vector=vector_query(query, column, schema))
+        return cls(scan=scan, options=checked, vector=vector_query(query, column, schema))._checked()
 
     @classmethod
     def _hybrid(cls, scan: Scan, hybrid: object, column: object, reranker: Reranker | None, options: Options) -> Search:
@@ -98,7 +106,13 @@ class Search(Result):
             vector=vector,
             text=text_query(hybrid[1], other, schema, _indexed(scan)),
             reranker=reranker,
-        )
+        )._checked()
+
+    def _checked(self) -> Search:
+        """The same search, if the column's vectors have such a distance."""
+        assert self.vector is not None
+        check_metric(self.metric, self.scan.metadata.schema.field(self.vector.column).type, self.vector.column)
+        return self
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -178,6 +178,8 @@ class SearchLeaves:
             return None
 
         def read() -> tuple[KeptRows, SearchUnion]:
+            if self._are_small_together(columns):
+                return self._joined_rows(made, columns, spelled), made
             shown = self._shown_fields(columns)
             with storage_errors("read rows of leaves", self.scan.root):
                 found, addresses = _all_rows(made.handle, made.names_of(shown), None)
@@ -185,6 +187,18 @@ class SearchLeaves:
             return _sorted(made.shown(batches[0], shown), addresses), made
 
         return cache.get(("rows together", id(made), spelled), read, lambda held: _rows_size(held[0]))[0]
+
+    def _joined_rows(self, made: SearchUnion, columns: Sequence[str], spelled: bytes) -> KeptRows:
+        """The rows that are kept of all leaves, by address in their union; those that are not are read together."""
+        self._bring(made, self.positions, columns, spelled)
+        parts = [self._kept_rows(at, columns, spelled) for at in self.positions]
+        owner = np.repeat(np.array(self.positions, dtype=np.int64), [len(part[2]) for part in parts])
+        inside = np.concatenate([np.array([], dtype=np.int64), *(part[1] for part in parts)])
+        before = np.cumsum([0, *(part[0].num_rows for part in parts)])
+        addresses = made.joined(owner, np.concatenate([np.array([], dtype=np.uint64), *(part[2] for part in parts)]))
+        rows = pa.Table.from_batches([part[0] for part in parts]).combine_chunks()
+        order = np.argsort(addresses, kind="stable")
+        return rows.to_batches()[0], (inside + before[owner])[order], addresses[order]
 
     def _bring(self, made: SearchUnion, positions: Sequence[int], columns: Sequence[str], spelled: bytes) -> None:
         """Read the rows of small leaves that are not in memory yet in one pass; if all are small together, of all."""
@@ -202,9 +216,12 @@ class SearchLeaves:
             return
         rows = made.shown(found.combine_chunks().to_batches()[0], shown)
         owner, own = made.split(addresses)
-        for at, key in lacking.items():
-            mine = owner == at
-            held = _sorted(rows.filter(pa.array(mine)), own[mine])
+        order = np.lexsort((own, owner))
+        wanted = np.array(list(lacking), dtype=np.int64)
+        starts, ends = (np.searchsorted(owner[order], wanted, side) for side in ("left", "right"))
+        for key, start, end in zip(lacking.values(), starts.tolist(), ends.tolist(), strict=True):
+            mine = order[start:end]
+            held = rows.take(pa.array(mine)), np.arange(end - start), own[mine]
             keep(("rows", spelled), key, held, _rows_size(held))
 
     def _lacking(self, positions: Sequence[int], spelled: bytes) -> dict[int, LeafKey]:
@@ -222,12 +239,17 @@ class SearchLeaves:
     def _rows_at(self, hits: Hits, columns: Sequence[str], spelled: bytes, at: int) -> pa.RecordBatch:
         """Columns of the rows found in a leaf; those of small leaves are kept in memory, as the table shows them."""
         addresses = hits.address[hits.leaf == at]
-        key = leaf_key(self.scan.root, self.leaves[at])
-        if key is None or not self._has_small_rows(at, columns):
+        if self.leaves[at].read_version is None or not self._has_small_rows(at, columns):
             return self._read(
                 at, columns, lambda handle, names: (storage.rows_at(handle, names, addresses), addresses)
             )[0]
-        held = kept(
+        return _taken(self._kept_rows(at, columns, spelled), addresses)
+
+    def _kept_rows(self, at: int, columns: Sequence[str], spelled: bytes) -> KeptRows:
+        """Columns of all rows of a leaf, kept in memory."""
+        key = leaf_key(self.scan.root, self.leaves[at])
+        assert key is not None
+        return kept(
             ("rows", spelled),
             key,
             lambda: self.handle(at),
@@ -235,7 +257,6 @@ class SearchLeaves:
             _joined,
             _rows_size,
         )
-        return _taken(held, addresses)
 
     def _has_small_rows(self, at: int, tops: Sequence[str]) -> bool:
         """Whether the rows of a leaf are kept in memory, or are in no union."""

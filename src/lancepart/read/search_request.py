@@ -20,8 +20,14 @@ from lancepart.model.values import logical_type
 from lancepart.storage import search as storage
 from lancepart.storage.search import TextLike
 
+_VECTORS, _TEXT = "vectors", "text"
+_MEANT = {
+    _VECTORS: "vectors that can be searched, which are lists of a fixed length of floats or of uint8",
+    _TEXT: "text",
+}
 DISTANCE_TYPES = ("l2", "cosine", "dot", "hamming")
 TABLE, PARTITION = "table", "partition"
+_MOST = 1 << 48
 NPROBES = 20
 """How many parts of an index are looked into at least, if nothing else is said; LanceDB's default."""
 
@@ -142,10 +148,10 @@ def is_text(query: object) -> bool:
 
 def vector_query(query: object, column: object, schema: pa.Schema) -> VectorQuery:
     """Vectors in the type of the column; the only vector column if none is named."""
-    name = _column(column, schema, is_vector_type, "vectors")
+    name = _column(column, schema, is_vector_type, _VECTORS)
     kind = logical_type(schema.field(name).type)
     given = _as_numpy(query, kind)
-    if given.ndim not in (1, 2) or not given.size:
+    if given.ndim not in (1, 2) or not given.shape[-1]:
         raise InvalidInputError("a query vector is a list of numbers, and a batch is a list of such lists")
     if given.shape[-1] != kind.list_size:
         raise InvalidInputError(
@@ -153,7 +159,7 @@ def vector_query(query: object, column: object, schema: pa.Schema) -> VectorQuer
             "give a vector of that length"
         )
     if not np.isfinite(given.astype(np.float64)).all():
-        raise InvalidInputError("a query vector with NaN or infinity is near to nothing: give finite numbers")
+        raise InvalidInputError("a query vector with NULL, NaN or infinity is near to nothing: give finite numbers")
     return VectorQuery(column=name, vectors=given.reshape(-1, kind.list_size), many=given.ndim == 2)
 
 
@@ -165,7 +171,7 @@ def text_query(query: object, column: object, schema: pa.Schema, indexed: Sequen
     candidates = [field.name for field in schema if is_text_type(field.type) and _is_lance_path(field.name)]
     if isinstance(query, str):
         named = indexed[0] if column is None and len(indexed) == 1 else column
-        return TextQuery(query=query, columns=(_column(named, schema, is_text_type, "text"),))
+        return TextQuery(query=query, columns=(_column(named, schema, is_text_type, _TEXT),))
     if not storage.is_text_query(query):
         raise InvalidInputError(f"a text query is a string or one of lance.query's classes, not {type(query).__name__}")
     if not candidates:
@@ -190,6 +196,17 @@ def is_vector_type(kind: pa.DataType) -> bool:
     return bool(pa.types.is_floating(stored.value_type) or pa.types.is_uint8(stored.value_type))
 
 
+def check_metric(metric: str, kind: pa.DataType, name: str) -> None:
+    """Refuse a distance that Lance does not know for a column's numbers."""
+    value = logical_type(kind).value_type
+    fitting = DISTANCE_TYPES[3:] if pa.types.is_uint8(value) else DISTANCE_TYPES[:3]
+    if metric not in fitting:
+        raise InvalidInputError(
+            f"column {name!r} holds vectors of {value}, and there is no {metric} distance of these: use "
+            f"distance_type={' or '.join(map(repr, fitting))}"
+        )
+
+
 def is_text_type(kind: pa.DataType) -> bool:
     """Whether a column holds text that Lance can search."""
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
@@ -198,12 +215,13 @@ def is_text_type(kind: pa.DataType) -> bool:
 
 
 def _column(column: object, schema: pa.Schema, fits: Callable[[pa.DataType], bool], what: str) -> str:
-    found = [field.name for field in schema if fits(field.type)]
     if column is None:
+        found = [field.name for field in schema if fits(field.type)]
         if len(found) == 1:
             return str(found[0])
         if not found:
-            raise InvalidInputError(f"the table has no column of {what}: its columns are {', '.join(schema.names)}")
+            known = ", ".join(f"{field.name} ({field.type})" for field in schema)
+            raise InvalidInputError(f"the table has no column of {_MEANT[what]}: its columns are {known}")
         raise InvalidInputError(
             f"the table has {len(found)} columns of {what}: it has {', '.join(found)}; name the one to search"
         )
@@ -211,8 +229,8 @@ def _column(column: object, schema: pa.Schema, fits: Callable[[pa.DataType], boo
         raise TableColumnNotFoundError(
             f"there is no column {column!r}: the table has {', '.join(schema.names)}{near(str(column), schema.names)}"
         )
-    if column not in found:
-        raise InvalidInputError(f"column {column!r} is {schema.field(column).type}, and does not hold {what}")
+    if not fits(schema.field(column).type):
+        raise InvalidInputError(f"column {column!r} is {schema.field(column).type}, and does not hold {_MEANT[what]}")
     return column
 
 
@@ -225,15 +243,13 @@ def _as_numpy(query: Value, kind: pa.DataType) -> npt.NDArray[np.generic]:
         given = given.as_py()
     elif isinstance(given, pa.Array):
         given = given.to_pylist() if pa.types.is_nested(logical_type(given.type)) else given.to_numpy(False)
-    elif hasattr(given, "detach"):
-        given = given.detach().cpu().numpy()
+    if isinstance(given, list | tuple) and any(hasattr(each, "detach") for each in given):
+        given = [_of_tensor(each) for each in given]
     try:
-        numbers = np.asarray(given, dtype=np.float64)
+        numbers = np.asarray(_of_tensor(given))
+        numbers = numbers.astype(np.float64, casting="unsafe" if numbers.dtype.kind in "OUS" else "same_kind")
     except (TypeError, ValueError):
-        raise InvalidInputError(
-            f"the query is a {type(query).__name__}: give a vector of numbers, a batch of them, a text, or a query of "
-            "lance.query"
-        ) from None
+        raise InvalidInputError(_unusable(query, given)) from None
     if not pa.types.is_uint8(kind.value_type):
         with np.errstate(over="ignore"):
             return numbers.astype(np.float64 if pa.types.is_float64(kind.value_type) else np.float32)
@@ -242,11 +258,35 @@ def _as_numpy(query: Value, kind: pa.DataType) -> npt.NDArray[np.generic]:
     return numbers.astype(np.uint8)
 
 
+def _of_tensor(given: Value) -> Value:
+    """The numbers of a tensor of torch, on whatever device and of whatever type; anything else as it is."""
+    if not hasattr(given, "detach"):
+        return given
+    held = given.detach().cpu()
+    return (held.double() if hasattr(held, "double") else held).numpy()
+
+
+def _unusable(query: object, given: object) -> str:
+    """What keeps a query from being read as vectors."""
+    rows = given if isinstance(given, list | tuple) else []
+    if any(row is None for row in rows) and any(isinstance(row, list | tuple) for row in rows):
+        return f"vector {list(rows).index(None)} of the batch is NULL: leave it out"
+    lengths = sorted({len(row) for row in rows if isinstance(row, list | tuple)})
+    if len(lengths) > 1:
+        return f"the vectors of the batch have {lengths[0]} to {lengths[-1]} numbers: give vectors of one length"
+    return (
+        f"the query is a {type(query).__name__}: give a vector of numbers, a batch of them, a text, or a query of "
+        "lance.query"
+    )
+
+
 def _check_number(name: str, value: object, *, least: int) -> None:
     if value is None and name != "k":
         return
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise InvalidInputError(f"{name} is {value!r}: give a whole number from {least} up")
+    if int(value) > _MOST:
+        raise InvalidInputError(f"{name} is {value}: no table has so many rows, give at most {_MOST}")
 
 
 def _check_range(given: object) -> None:

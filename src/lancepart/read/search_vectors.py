@@ -57,10 +57,11 @@ class VectorSearch:
         self._filtered = False
         self.field = leaves.scan.metadata.schema.field(query.column)
         self.number = field_id(self.field) or 0
+        self._width = int(query.vectors.itemsize * query.vectors.shape[1])
 
     def run(self) -> Hits:
         """The best rows of each query over all leaves."""
-        found = self._all()
+        found = self._all() if len(self.query.vectors) else Hits.together([])
         if self._filtered:
             found = found.between(self.options.distance_range)
             if not self.options.is_limited and self._is_lacking(found):
@@ -119,7 +120,7 @@ class VectorSearch:
         if not any(index.is_vector and index.in_leaves and index.column == self.number for index in known):
             return flat < rows
         most = len(self.leaves.leaves) * _FLAT_BYTES
-        return 2 * flat <= rows and flat * int(self.query.vectors[0].nbytes) <= most
+        return 2 * flat <= rows and flat * self._width <= most
 
     def _union_index(self, made: SearchUnion) -> IndexUse | None:
         name = made.matching.names[self.number]
@@ -146,7 +147,7 @@ class VectorSearch:
     def _bytes(self, at: int) -> int | None:
         """How many bytes the vectors of a leaf take, as far as the manifest knows."""
         stats = self.leaves.leaves[at].stats
-        return None if stats is None else int(stats.rows) * int(self.query.vectors[0].nbytes)
+        return None if stats is None else int(stats.rows) * self._width
 
     def _fits_memory(self, positions: Sequence[int], most: int) -> bool:
         """Whether leaves can be searched in memory: all rows of not too many vectors of the usual type."""
@@ -157,7 +158,7 @@ class VectorSearch:
         if self.options.prefilter and not self.leaves.plan.are_whole and not all(map(self.leaves.is_whole, positions)):
             return False
         rows = self._rows(positions)
-        return rows is not None and rows * int(self.query.vectors[0].nbytes) <= min(most, cache.capacity // 16)
+        return rows is not None and rows * self._width <= min(most, cache.capacity // 16)
 
     def _rows(self, positions: Sequence[int]) -> int | None:
         """How many rows some leaves have that stay as they are; None where that is not known."""

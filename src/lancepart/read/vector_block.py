@@ -19,6 +19,8 @@ Between: TypeAlias = tuple[float | None, float | None] | None
 
 METRICS = ("l2", "cosine", "dot")
 _EPSILON = float(np.finfo(np.float32).eps)
+_TINY, _LARGE = 1e-30, 1e36
+"""Squared lengths that floats hold with all their digits."""
 _AT_ONCE = 1 << 24
 _SPARE = 8
 
@@ -65,7 +67,7 @@ class VectorBlock:
 
     @classmethod
     def of(cls, column: pa.Array | pa.ChunkedArray, addresses: npt.ArrayLike) -> VectorBlock | None:
-        """The vectors of a column, those that are NULL left out; None if numbers in them are not finite."""
+        """The vectors of a column, those that are NULL left out; None if squares of floats can't hold their lengths."""
         values = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         stored = values.storage if isinstance(values, pa.ExtensionArray) else values
         valid = stored.is_valid().to_numpy(zero_copy_only=False)
@@ -76,7 +78,8 @@ class VectorBlock:
             return None
         vectors = np.ascontiguousarray(numbers.to_numpy(zero_copy_only=False).reshape(-1, width))
         squares = np.einsum("ij,ij->i", vectors, vectors)
-        if not np.isfinite(squares).all():
+        tiny = squares < _TINY
+        if not np.isfinite(squares).all() or (tiny.any() and vectors[tiny].any()):
             return None
         return cls(vectors=vectors, squares=squares, addresses=np.asarray(addresses, dtype=np.uint64)[valid])
 
@@ -105,7 +108,7 @@ class VectorBlock:
     def _nearest(self, query: Floats, k: int, metric: str, between: Between) -> tuple[Positions, Floats]:
         positions = self._candidates(query, k, metric) if between is None else np.arange(len(self.vectors))
         distances = _distances(self.vectors[positions], query, metric)
-        kept = np.isfinite(distances)
+        kept = ~np.isnan(distances)
         for bound, test in zip(between or (), (np.greater_equal, np.less), strict=False):
             kept &= True if bound is None else test(distances, np.float32(bound))
         positions, distances = positions[kept], distances[kept]
@@ -119,18 +122,21 @@ class VectorBlock:
         """Positions of at least the k best rows: rounding may change their order, but not by more than a margin."""
         if len(self.vectors) <= 2 * k:
             return np.arange(len(self.vectors))
-        products = np.einsum("ij,j->i", self.vectors, query)
-        length = float(query @ query)
-        longest = float(self.squares.max())
+        length, longest = float(query.astype(np.float64) @ query), float(self.squares.max())
+        if not 0 < length < _LARGE or max(length, 1.0) * longest > _LARGE:
+            return np.arange(len(self.vectors))
         error = 4 * len(query) * _EPSILON
         if metric == "cosine":
+            products = np.einsum("ij,j->i", self.vectors, (query / length**0.5).astype(np.float32))
             norms = np.sqrt(self.squares)
             estimates = np.divide(-products, norms, out=np.full(len(norms), np.inf, np.float32), where=norms > 0)
-            margin = error * length**0.5
-        elif metric == "dot":
-            estimates, margin = -products, error * (length * longest) ** 0.5
+            margin = error
         else:
-            estimates, margin = self.squares - 2 * products, error * (length + longest)
+            products = np.einsum("ij,j->i", self.vectors, query)
+            if metric == "dot":
+                estimates, margin = -products, error * (length * longest) ** 0.5
+            else:
+                estimates, margin = self.squares - 2 * products, error * (length + longest)
         last = np.partition(estimates, k - 1)[k - 1]
         return np.flatnonzero(estimates <= last + margin)
 
@@ -141,7 +147,8 @@ def _distances(vectors: Floats, query: Floats, metric: str) -> Floats:
         _exactly(vectors[start : start + _AT_ONCE // len(query)].astype(np.float64), query.astype(np.float64), metric)
         for start in range(0, max(1, len(vectors)), _AT_ONCE // len(query))
     ]
-    return np.concatenate(parts).astype(np.float32)
+    with np.errstate(over="ignore"):
+        return np.concatenate(parts).astype(np.float32)
 
 
 def _exactly(held: Floats, query: Floats, metric: str) -> Floats:

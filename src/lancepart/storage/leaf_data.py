@@ -25,6 +25,7 @@ from lancepart.storage.leaf_handle import (
     open_leaf,
 )
 from lancepart.storage.leaf_record import note
+from lancepart.storage.open_leaves import keep_leaf, kept_leaf
 from lancepart.storage.root import Root
 from lancepart.storage.translate import ConflictError, storage_errors
 
@@ -174,10 +175,13 @@ def commit_version(
     with storage_errors(f"commit to the leaf at {location!r}", root):
         uri, options = leaf_uri(root, location), root.lance_options
         if base is not None:
-            start = uri if base >> 63 else lance.dataset(uri, version=base, storage_options=options)
+            kept = kept_leaf(root, location, base)
+            start = kept or (uri if base >> 63 else lance.dataset(uri, version=base, storage_options=options))
             done = lance.LanceDataset.commit(
                 start, operation, read_version=base, detached=True, storage_options=options
             )
+            if kept is not None:
+                keep_leaf(root, location, done)
         else:
             known = seen if seen is not None else lance.dataset(uri, storage_options=options).version
             done = lance.LanceDataset.commit(uri, operation, read_version=known, storage_options=options)

@@ -209,11 +209,13 @@ def test_a_batch_is_as_many_searches(table: lp.PartitionedTable) -> None:
         [1, 2, 3, 4],
         (1.0, 2.0, 3.0, 4.0),
         np.array([1, 2, 3, 4], np.float64),
+        np.array([1, 2, 3, 4], np.float16),
+        np.array([[1, 9], [2, 9], [3, 9], [4, 9]], np.int8)[:, 0],
         pa.array([1.0, 2.0, 3.0, 4.0], pa.float32()),
         pa.chunked_array([[1, 2], [3, 4]]),
         pa.scalar([1.0, 2.0, 3.0, 4.0], pa.list_(pa.float32(), 4)),
     ],
-    ids=lambda query: type(query).__name__,
+    ids=lambda query: f"{type(query).__name__}-{getattr(query, 'dtype', '')}",
 )
 def test_a_vector_comes_as_whatever_holds_numbers(table: lp.PartitionedTable, query: Any) -> None:
     assert table.search(query, columns=["id"]).to_list() == table.search([1.0, 2, 3, 4], columns=["id"]).to_list()

@@ -30,7 +30,8 @@ def leaf_key(root: Root, leaf: Leaf) -> LeafKey | None:
     """What a leaf at its version is kept under between searches; None if it may change."""
     if leaf.read_version is None:
         return None
-    return root.uri, tuple(sorted(root.storage_options.items())), leaf.location, leaf.branch, leaf.read_version
+    options = tuple(sorted(root.storage_options.items()))
+    return root.uri, options, leaf.object_id, leaf.location, leaf.branch, leaf.read_version
 
 
 def kept(

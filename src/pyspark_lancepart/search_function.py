@@ -60,11 +60,15 @@ class SearchHandler:
 
     @cached_property
     def _table(self) -> Any:
+        from lancepart.spark import plain_tables
+        from lancepart.storage.root import Root
         from lancepart.table import open_pinned
         from pyspark_lancepart import settle
 
         settle()
         work = self.work
+        if work["plain"] is not None:
+            return plain_tables.opened(Root.parse(work["root"], work["storage"]), work["plain"], work["version"])
         return open_pinned(work["root"], work["version"], storage_options=work["storage"])
 
 

@@ -150,7 +150,7 @@ def test_what_can_not_be_done_is_said(table: Sql) -> None:
     before = table.table("ns", "t").version
     wrong = {
         "compact(table => 'ns.none')": r"'ns\$none' does not exist .*TableNotFoundError, code 4",
-        "compact(table => 'plain')": "'plain' is a plain Lance table.*UnsupportedOperationError, code 0",
+        "rewrite(table => 'plain')": "'plain' is a plain Lance table.*UnsupportedOperationError, code 0",
         "add_partition_field(table => 'plain', field => 'id')": "plain Lance table",
         "compact(table => 'ns.weak')": "strong",
         f"compact({T}, nonsense => 1)": "UNRECOGNIZED_PARAMETER_NAME",

@@ -1,4 +1,4 @@
-"""The three layouts behind one interface: how a definition is read, leaves are found and matched, what is possible."""
+"""The layouts behind one interface: how a definition is read, leaves are found and matched, what is possible."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from lancepart.layout.draft import draft_leaves, refuse_unpinned
 from lancepart.layout.hive_tree import TreeSnapshot, tree_leaves
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.matching import Matching
-from lancepart.layout.metadata import DRAFT, HIVE, MANIFEST, STRONG, TableMetadata, is_draft, read_metadata
+from lancepart.layout.metadata import DRAFT, HIVE, MANIFEST, PLAIN, STRONG, TableMetadata, is_draft, read_metadata
+from lancepart.layout.plain import PlainSnapshot
 from lancepart.model.spec import PartitionSpec
 from lancepart.model.type_names import holds_exactly, kind_of
 from lancepart.model.values import logical_type
@@ -260,19 +261,60 @@ class HiveLayout:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class PlainLayout(HiveLayout):
+    """A plain Lance table: one leaf at its version, without a manifest."""
+
+    name: str = PLAIN
+
+    def unsupported(self, what: str) -> UnsupportedOperationError:
+        """The error for something that needs a manifest."""
+        return UnsupportedOperationError(f"{what} needs a partitioned table, and this is a plain Lance table")
+
+    def load(self, snapshot: Snapshot) -> TableMetadata:
+        """From the table's own columns."""
+        return _plain(snapshot).metadata
+
+    def candidates(
+        self, snapshot: Snapshot, spec: PartitionSpec, where: str | None, *, whole: bool = False
+    ) -> pa.Table:
+        """The one leaf."""
+        return _plain(snapshot).candidates
+
+    def leaves(
+        self, snapshot: Snapshot, spec: PartitionSpec, rows: pa.Table, metadata: TableMetadata
+    ) -> tuple[Leaf, ...]:
+        """The one leaf, at the version that was opened, unless a filter leaves it out."""
+        return (_plain(snapshot).leaf,) if rows.num_rows else ()
+
+    def is_declared(self, root: Root, leaf: Leaf) -> bool:
+        """Never: the table was opened."""
+        return False
+
+    def refuse_past(self, snapshot: Snapshot, metadata: TableMetadata) -> None:
+        """The version was chosen when the table was opened."""
+
+
 def _outdated(what: str, layout: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(
         f"{what} needs the current layout, and the table has the older {layout!r}: use lancepart.upgrade first"
     )
 
 
-LAYOUTS: dict[str, Layout] = {MANIFEST: ManifestLayout(), DRAFT: DraftLayout(), HIVE: HiveLayout()}
+LAYOUTS: dict[str, Layout] = {
+    MANIFEST: ManifestLayout(),
+    DRAFT: DraftLayout(),
+    HIVE: HiveLayout(),
+    PLAIN: PlainLayout(),
+}
 
 
 def layout_of(snapshot: Snapshot) -> Layout:
     """The layout of a table at a snapshot."""
     if isinstance(snapshot, TreeSnapshot):
         return LAYOUTS[HIVE]
+    if isinstance(snapshot, PlainSnapshot):
+        return LAYOUTS[PLAIN]
     return LAYOUTS[DRAFT if is_draft(snapshot.properties) else MANIFEST]
 
 
@@ -305,6 +347,11 @@ def refuse_past(snapshot: Snapshot) -> None:
     """Refuse time travel in any layout if the rows read would not be those of the snapshot."""
     layout = layout_of(snapshot)
     layout.refuse_past(snapshot, layout.load(snapshot))
+
+
+def _plain(snapshot: Snapshot) -> PlainSnapshot:
+    assert isinstance(snapshot, PlainSnapshot)
+    return snapshot
 
 
 def _tree(snapshot: Snapshot) -> TreeSnapshot:

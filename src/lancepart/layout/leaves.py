@@ -39,6 +39,8 @@ from lancepart.model.quoting import quote_identifier
 from lancepart.model.spec import PartitionSpec
 from lancepart.storage.snapshot import Snapshot
 
+PLAIN_ID = "plain:"
+"""How the id of the leaf begins that a plain Lance table is."""
 _FILTERED_OFTEN = 2
 """How many filters are sent to the manifest before all of its leaves are kept instead."""
 _MOST_KEPT = 10_000

@@ -42,7 +42,7 @@ from lancepart.model.trust import check_stored, trusted
 
 STRONG, WEAK = "strong", "weak"
 FOREIGN = "foreign"
-MANIFEST, DRAFT, HIVE = "manifest", "draft", "hive"
+MANIFEST, DRAFT, HIVE, PLAIN = "manifest", "draft", "hive", "plain"
 
 _SPEC_KEY = re.compile(rf"^{SPEC_PREFIX}(\d+)$")
 

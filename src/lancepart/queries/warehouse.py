@@ -32,7 +32,7 @@ from lancepart.errors import (
     TableNotFoundError,
     UnsupportedOperationError,
 )
-from lancepart.format.names import IDENTITY, METADATA, OWN_ROOT, SALT
+from lancepart.format.names import IDENTITY, LOCATION, METADATA, OBJECT_TYPE, OWN_ROOT, SALT
 from lancepart.format.rows import namespace_row
 from lancepart.layout.opening import moved
 from lancepart.model.aliases import JsonMapping
@@ -177,8 +177,10 @@ class Warehouse:
                 if snapshot.row(identifier) is not None or there is not None:
                     raise TableAlreadyExistsError(f"table {shown(path)} already exists")
                 return Change(inserts=(fresh,), touches=touches), None
-            if there is None or not there.partitioned or there.location != replaced:
+            if there is None or there.location != replaced:
                 raise ConcurrentModificationError(f"table {shown(path)} was replaced or dropped by another writer")
+            if not there.partitioned:
+                return replace(self._instead_of_plain(snapshot, path, fresh), touches=touches), None
             update = metadata_update(identifier, metadata)
             return Change(updates=(update,), touches=touches), there.identity
 
@@ -190,8 +192,22 @@ class Warehouse:
         except ConcurrentModificationError:
             self._take_back(path, location, before)
             raise
-        if replaced is not None:
+        if replaced is not None and before is not None and own_root(before.metadata) is not None:
             self.discard(replaced, known)
+        elif replaced is not None:
+            directories.remove_unnamed(self.catalog, replaced)
+
+    def _instead_of_plain(self, snapshot: Snapshot, path: Path, fresh: Row) -> Change:
+        """The change by which a partitioned table takes the name of a plain one, and its row if that has one."""
+        row = snapshot.row(fresh.object_id)
+        if row is None:
+            return Change(inserts=(fresh,))
+        if snapshot.below(fresh.object_id, limit=1):
+            raise UnsupportedOperationError(
+                f"the catalog keeps the versions of table {shown(path)}, which is a plain Lance table: drop it first"
+            )
+        values = {name: fresh.value(name) for name in (OBJECT_TYPE, LOCATION, METADATA)}
+        return Change(updates=(RowUpdate(object_id=row.object_id, values=values),))
 
     def _claim(self, path: Path, location: str) -> None:
         """Refuse to publish a table that took so long to make that a sweep of the warehouse has begun to remove it."""
@@ -210,7 +226,7 @@ class Warehouse:
                 return Change(), None
             if before is None or own_root(before.metadata) == location:
                 return Change(deletes=(object_id(path),)), None
-            values = {METADATA: before.value(METADATA)}
+            values = {name: before.value(name) for name in (OBJECT_TYPE, LOCATION, METADATA)}
             return Change(updates=(RowUpdate(object_id=before.object_id, values=values),)), None
 
         self.catalog.manifest.transact(plan)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
-from lancepart.layout.leaves import Leaf
+from lancepart.layout.leaves import PLAIN_ID, Leaf
 from lancepart.storage import open_leaves
 from lancepart.storage import search as storage
 from lancepart.storage.cache import cache
@@ -31,7 +31,9 @@ def leaf_key(root: Root, leaf: Leaf) -> LeafKey | None:
     """What a leaf at its version is kept under between searches; None if it may change."""
     if leaf.read_version is None:
         return None
-    return open_leaves.leaf_key(root, leaf.location, leaf.branch, leaf.read_version)
+    # Another plain table may take the directory of one that was dropped; the id of its leaf names its files.
+    place = leaf.object_id if leaf.object_id.startswith(PLAIN_ID) else leaf.location
+    return open_leaves.leaf_key(root, place, leaf.branch, leaf.read_version)
 
 
 def kept(

@@ -17,6 +17,7 @@ from lancepart.layout.opening import find, moved
 from lancepart.layout.table_manifest import catalog_of, load
 from lancepart.model.schema import TEXT_LENGTH
 from lancepart.queries.warehouse import Entry, Path, Warehouse
+from lancepart.spark import plain_altering
 from lancepart.spark.new_columns import new_columns
 from lancepart.spark.new_tables import sized
 from lancepart.spark.options import ORDER_BY, check_order, check_properties
@@ -28,10 +29,11 @@ AlterStep = Mapping[str, Any]
 def alter(warehouse: Warehouse, path: Path, changes: Sequence[AlterStep]) -> None:
     """Change a table's columns and properties; what can't be done is refused before anything is."""
     entry = warehouse.find(path)
-    if not entry.partitioned:
-        raise UnsupportedOperationError("a plain Lance table can't be altered in SQL: use the catalog in Python")
     for each in changes:
         _refuse(each)
+    if not entry.partitioned:
+        plain_altering.alter(warehouse, path, changes, partial(_changed, {}))
+        return
     properties = {each["key"]: each.get("value") for each in changes if each["change"] == "property"}
     check_properties({key: value for key, value in properties.items() if value is not None})
     _check_columns(warehouse, entry, properties)

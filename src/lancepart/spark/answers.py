@@ -8,7 +8,7 @@ from typing import Any
 
 from lancepart.commit.actions import Delete
 from lancepart.errors import InvalidInputError, TableNotFoundError
-from lancepart.spark import operations, protocol, table_messages, warm
+from lancepart.spark import operations, plain_tables, protocol, table_messages, warm
 from lancepart.spark.describe import partitions_of, schema_json, table_info
 from lancepart.spark.filters import exact_predicate_of, unused_filters
 from lancepart.spark.inline import inlined, task_count
@@ -109,6 +109,8 @@ def _partitions(options: Options, request: table_messages.PartitionsRequest) -> 
 
 def _delete(options: Options, request: table_messages.DeleteRequest) -> Message:
     """Remove rows by filters that mean the same here as in Spark."""
+    if plain_tables.is_plain(options):
+        return table_messages.Committed(version=plain_tables.delete(options, location(options)[1], request.where))
     table = _opened(options)
     where = exact_predicate_of(request.where, table.schema)
     return table_messages.Committed(version=table._perform(Delete(where=where), None))
@@ -150,11 +152,15 @@ def inline_plan(streams: Sequence[bytes]) -> table_messages.ReadPlan:
 def _fresh(options: Options) -> PartitionedTable:
     """The table at the snapshot that its options name, or the newest of now."""
     root, storage = location(options)
+    if plain_tables.is_plain(options):
+        return plain_tables.named(options, storage)
     return warm.fresh(root, wanted_version(options), storage)
 
 
 def _pinned(options: Options, version: int) -> PartitionedTable:
     root, storage = location(options)
+    if plain_tables.is_plain(options):
+        return plain_tables.named(options, storage, version)
     return warm.pinned(root, version, storage)
 
 

@@ -20,10 +20,11 @@ from lancepart.model.duration import age
 from lancepart.model.ids import object_id
 from lancepart.model.snapshot_text import number_or_tag
 from lancepart.queries.warehouse import Entry, Warehouse
-from lancepart.spark import altering, garbage, repartitioning
+from lancepart.spark import altering, garbage, plain_calls, plain_tables, repartitioning
 
 Arguments = Mapping[str, Any]
 Rows = Sequence[Mapping[str, Any]]
+Procedure = Callable[[Warehouse, Arguments], Rows]
 
 _PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s.`]+))\s*")
 
@@ -65,16 +66,40 @@ def _entry(warehouse: Warehouse, given: Arguments) -> Entry:
         raise UnsupportedOperationError(f"table {shown(path)} is a Hive-style one: CALL system.upgrade first")
     if entry is None:
         raise TableNotFoundError(f"table {shown(path)} does not exist")
-    if not entry.partitioned:
-        raise UnsupportedOperationError(
-            f"table {shown(path)} is a plain Lance table: procedures are for partitioned ones"
-        )
     return entry
 
 
 def _table(warehouse: Warehouse, given: Arguments) -> table.PartitionedTable:
     root, entry = warehouse.catalog.root, _entry(warehouse, given)
     return table.open_table(root.uri_of(entry.location), storage_options=dict(root.storage_options))
+
+
+def run(name: str, usual: Procedure, warehouse: Warehouse, given: Arguments) -> Rows:
+    """Run a procedure: the usual one or, for a plain Lance table, its like there."""
+    if given.get("table") is None or name == "upgrade":
+        return usual(warehouse, given)
+    path, entry = _found(warehouse, given)
+    if entry is None or entry.partitioned:
+        return usual(warehouse, given)
+    if name not in plain_calls.PROCEDURES:
+        raise plain_calls.refusal(name, shown(path))
+    location = plain_tables.writable(warehouse.catalog, tuple(path))
+    prepared = {**given, "params": _params(given), "limit": _age(given) if name == "expire" else None}
+    done = plain_calls.PROCEDURES[name](warehouse.catalog.root, location, prepared)
+    return _result_rows(done) if isinstance(done, MaintenanceResult) else [done]
+
+
+def _params(given: Arguments) -> dict[str, Any]:
+    """The parameters of an index, which SQL gives as texts."""
+    return {key: value_of(text) for key, text in (given.get("params") or {}).items() if text is not None}
+
+
+def _age(given: Arguments) -> datetime | timedelta:
+    """The moment or the age that a call must give."""
+    limit = _limit(given)
+    if limit is None:
+        raise InvalidInputError("say what is to expire: older_than => TIMESTAMP '…' or age => '7d'")
+    return limit
 
 
 def _limit(given: Arguments) -> datetime | timedelta | None:
@@ -115,7 +140,7 @@ def rewrite(warehouse: Warehouse, given: Arguments) -> Rows:
 
 def create_index(warehouse: Warehouse, given: Arguments) -> Rows:
     """Declare an index and build it, in partitions or over the table."""
-    params = {key: value_of(text) for key, text in (given["params"] or {}).items() if text is not None}
+    params = _params(given)
     if taken := sorted(params.keys() & {"column", "kind", "name", "scope", "where", "spark", "progress"}):
         raise InvalidInputError(f"{taken[0]!r} is no parameter of an index")
     done = _table(warehouse, given).maintenance.create_index(
@@ -142,10 +167,7 @@ def drop_index(warehouse: Warehouse, given: Arguments) -> Rows:
 
 def expire(warehouse: Warehouse, given: Arguments) -> Rows:
     """Forget old snapshots."""
-    limit = _limit(given)
-    if limit is None:
-        raise InvalidInputError("say what is to expire: older_than => TIMESTAMP '…' or age => '7d'")
-    return _result_rows(_table(warehouse, given).maintenance.expire(limit, progress=False))
+    return _result_rows(_table(warehouse, given).maintenance.expire(_age(given), progress=False))
 
 
 def remove_orphans(warehouse: Warehouse, given: Arguments) -> Rows:

@@ -80,12 +80,16 @@ class StagedTable(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadReply(Message):
-    """A table of the catalog: a partitioned one with its ``path`` and metadata, or one that can only be read."""
+    """A table of the catalog with its ``path`` and metadata, or one that can only be read.
+
+    ``plain`` is the directory of a plain Lance table in the warehouse.
+    """
 
     schema: JsonMapping
     properties: Mapping[str, str] = field(default_factory=dict)
     path: str | None = None
     table: TableInfo | None = None
+    plain: str | None = None
     read_only: ReadOnlySource | None = None
     staged: StagedTable | None = None
 

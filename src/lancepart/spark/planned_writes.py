@@ -36,7 +36,7 @@ _WRITES = ValueJson(
 
 def dumps(planned: PlannedWrite) -> bytes:
     """A planned write as JSON."""
-    if isinstance(planned, PlainWriting | PlainRowWriting) or planned.filter is None or isinstance(planned.filter, str):
+    if isinstance(planned, PlainRowWriting) or planned.filter is None or isinstance(planned.filter, str):
         return _WRITES.dumps(_Spelled(write=planned))
     text = json.dumps(predicate_to_json(planned.filter))
     return _WRITES.dumps(_Spelled(write=planned.with_filter(None), where=text, columns=planned.filter_columns()))
@@ -49,5 +49,5 @@ def loads(text: bytes) -> PlannedWrite:
         raise InvalidInputError(f"a planned write is not understood: it is a {type(found).__name__}")
     if found.where is None:
         return found.write
-    assert not isinstance(found.write, PlainWriting | PlainRowWriting)
+    assert not isinstance(found.write, PlainRowWriting)
     return found.write.with_filter(predicate_from_json(json.loads(found.where), found.columns))

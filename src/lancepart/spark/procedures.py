@@ -50,7 +50,7 @@ def call(warehouse: Warehouse, request: CallRequest) -> Message:
     try:
         _refuse_nulls(procedure, request.arguments)
         with using(handed_work.executor(request.parallelism)):
-            rows = procedure.run(warehouse, {"catalog": request.catalog, **request.arguments})
+            rows = calls.run(name, procedure.run, warehouse, {"catalog": request.catalog, **request.arguments})
     except LanceNamespaceError as error:
         error.args = (f"{name}: {error}",)
         raise

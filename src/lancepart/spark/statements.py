@@ -23,7 +23,16 @@ from lancepart.layout.metadata import STRONG
 from lancepart.model.aliases import Transactions
 from lancepart.model.snapshot_text import number_or_tag
 from lancepart.queries.warehouse import Entry, Warehouse
-from lancepart.spark import altering, catalog_messages, metadata_tables, new_tables, procedures, table_messages, warm
+from lancepart.spark import (
+    altering,
+    catalog_messages,
+    metadata_tables,
+    new_tables,
+    plain_tables,
+    procedures,
+    table_messages,
+    warm,
+)
 from lancepart.spark.answers import read_plan
 from lancepart.spark.describe import schema_json, table_info
 from lancepart.spark.options import check_order
@@ -31,7 +40,6 @@ from lancepart.spark.protocol import Message
 from lancepart.spark.repartitioning import refuse_new_cycles
 from lancepart.spark.scan_sizes import column_bytes
 from lancepart.spark.types import spark_schema
-from lancepart.storage import leaf_handle
 from lancepart.table import PartitionedTable, create_table
 
 Options = Mapping[str, str]
@@ -125,13 +133,14 @@ def _loaded(
 def _load_plain(warehouse: Warehouse, entry: Entry, request: catalog_messages.LoadRequest) -> Message:
     if request.timestamp is not None:
         raise UnsupportedOperationError("a plain Lance table is read AS OF a version or a tag, not a moment")
-    handle = metadata_tables.open_plain(warehouse.catalog.root, entry.location, request.version)
+    root = warehouse.catalog.root
+    table = plain_tables.opened(root, entry.location, request.version)
     return catalog_messages.LoadReply(
-        schema=schema_json(spark_schema(handle.schema)),
+        schema=schema_json(spark_schema(table.schema)),
         properties={**entry.properties, "provider": "lance"},
-        read_only=table_messages.ReadOnlySource(
-            kind=metadata_tables.PLAIN, location=entry.location, version=int(handle.version)
-        ),
+        path=root.uri_of(entry.location),
+        table=table_info(table, table.version),
+        plain=entry.location,
     )
 
 
@@ -144,17 +153,12 @@ def _load_inspected(warehouse: Warehouse, entry: Entry, request: catalog_message
 
 
 def _read_only(warehouse: Warehouse, request: table_messages.ReadOnlyRequest) -> Message:
-    """The columns and the plan of a scan of anything but a partitioned table."""
+    """The columns and the plan of a scan of a metadata table."""
     root, source = warehouse.catalog.root, request.table
-    if source.kind == metadata_tables.PLAIN:
-        handle = metadata_tables.open_plain(root, source.location, source.version)
-        schema, (rows, size, _) = metadata_tables.identified(handle.schema), leaf_handle.measure(handle)
-        plan = metadata_tables.plan_plain(root, request)
-    else:
-        table = warm.pinned(root.uri_of(source.location), source.version, dict(root.storage_options))
-        found = metadata_tables.inspected(table, source.kind)
-        schema, rows, size = found.schema, found.num_rows, found.nbytes
-        plan = metadata_tables.plan_inspected(table, request)
+    table = warm.pinned(root.uri_of(source.location), source.version, dict(root.storage_options))
+    found = metadata_tables.inspected(table, source.kind)
+    schema, rows, size = found.schema, found.num_rows, found.nbytes
+    plan = metadata_tables.plan_inspected(table, request)
     names = list(request.columns) or [schema.names[0]]
     shown = spark_schema(schema)
     chosen = StructType([shown[name] for name in names])
@@ -188,8 +192,6 @@ def _make(warehouse: Warehouse, request: catalog_messages.CreateRequest) -> _Mad
         raise TableAlreadyExistsError(f"table {shown(path)} already exists")
     if there is None and mode == "replace":
         raise TableNotFoundError(f"table {shown(path)} does not exist")
-    if there is not None and not there.partitioned:
-        raise UnsupportedOperationError(f"table {shown(path)} is a plain Lance table: drop it first")
     properties = new_tables.checked_properties(request.properties)
     chosen = properties.pop("location", None)
     if chosen is not None:

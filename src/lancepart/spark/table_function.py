@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, get_type_hints
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
+from lancepart.layout.plain import PlainManifest
 from lancepart.model.aliases import Value
 from lancepart.model.suggest import near
 from lancepart.model.values import logical_type
@@ -86,8 +87,10 @@ def planned(
     if not request.varying:
         return table_messages.SearchReply(schema=schema)
     root, storage = location
+    manifest = table._manifest
     work = {
-        "root": root,
+        "root": manifest.root.uri if isinstance(manifest, PlainManifest) else root,
+        "plain": manifest.snapshot().location if isinstance(manifest, PlainManifest) else None,
         "storage": storage,
         "version": request.version,
         "arguments": dict(request.arguments),

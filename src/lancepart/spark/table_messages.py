@@ -107,7 +107,7 @@ class HandedOverRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOnlySource(Message):
-    """What can only be read: a metadata table of a partitioned table, or a plain Lance table."""
+    """What can only be read: a metadata table of a partitioned table."""
 
     kind: str
     location: str
@@ -212,14 +212,15 @@ class WriteRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainWriteRequest(Message):
-    """A write to a plain Lance table of the catalog: ``mode`` is append, truncate or rows.
+    """A write to a plain Lance table of the catalog: ``mode`` is append, truncate, filter or rows.
 
-    The last replaces rows that were read at ``version``, which their identities name.
+    A filter replaces what ``pushed`` matches, the last rows that were read at ``version``, which their identities name.
     """
 
     id: tuple[str, ...]
     mode: str
     schema: JsonMapping
+    pushed: tuple[JsonMapping, ...] = ()
     version: int | None = None
 
 

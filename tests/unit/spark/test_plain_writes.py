@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import shutil
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,9 @@ from lancepart.errors import (
     UnsupportedOperationError,
 )
 from lancepart.read.leaf import ADDRESS, LEAF
-from lancepart.spark import planned_writes, table_messages
-from lancepart.spark.metadata_tables import PLAIN, plan_plain
+from lancepart.spark import plain_tables, planned_writes, table_messages
+from lancepart.spark.planning import plan
+from lancepart.spark.running import rows
 from lancepart.spark.statements import respond
 from lancepart.spark.types import arrow_schema, spark_schema
 from lancepart.storage import leaf_data
@@ -113,12 +113,10 @@ def changes(place: Path, version: int) -> Any:
 
 def rows_of(place: Path, version: int) -> dict[int, tuple[int, int]]:
     """Where the rows are, by their ids, as a scan for a statement reads them."""
-    source = table_messages.ReadOnlySource(kind=PLAIN, location="plain.lance", version=version)
-    request = table_messages.ReadOnlyRequest(table=source, columns=("id", LEAF, ADDRESS), parallelism=1)
-    work, tasks = plan_plain(Root.parse(str(place)), request)
-    found = [
-        row for task in tasks for batch in pickle.loads(work).rows(pickle.loads(task)) for row in batch.to_pylist()
-    ]
+    table = plain_tables.opened(Root.parse(str(place)), "plain.lance", version)
+    request = table_messages.ScanRequest(version=version, columns=("id", LEAF, ADDRESS), parallelism=1)
+    work = plan(table, request)
+    found = [row for task in work.tasks for batch in rows(work.scan, task) for row in batch.to_pylist()]
     return {row["id"]: (row[LEAF], row[ADDRESS]) for row in found}
 
 

@@ -45,7 +45,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** The tables of a warehouse: every decision is Python's, here its answers become Spark's. */
 public final class LanceCatalog
     implements StagingTableCatalog, SupportsNamespaces, PartitionFunctions, ProcedureCatalog {
-  private static final String PLAIN = "plain";
   private static final int NO_NAMESPACE = 1;
   private static final int NAMESPACE_EXISTS = 2;
   private static final int NOT_EMPTY = 3;
@@ -175,9 +174,12 @@ public final class LanceCatalog
     StructType schema = Python.schema(found.schema());
     Map<String, String> properties = found.properties();
     if (found.readOnly() != null) {
-      var table = new ReadOnlyTable(shown(id), schema, found.readOnly(), properties, options);
-      boolean isNewest = request instanceof LoadRequest load && load.version() == null && load.timestamp() == null;
-      return found.readOnly().kind().equals(PLAIN) && isNewest ? new PlainTable(table, path(id)) : table;
+      return new ReadOnlyTable(shown(id), schema, found.readOnly(), properties, options);
+    }
+    if (found.plain() != null) {
+      Map<String, String> own = PlainTable.options(storage, options.get("warehouse"), found.plain());
+      var named = PathIdentifier.named(shown(id), found.path(), own);
+      return new PlainTable(named, schema, found.table(), properties, path(id), options);
     }
     PathIdentifier path = PathIdentifier.named(shown(id), found.path(), storage);
     return found.staged() != null

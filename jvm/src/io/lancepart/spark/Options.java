@@ -9,8 +9,13 @@ import java.util.TreeMap;
 final class Options {
   static final String PLAN = "lancepart.plan";
   static final String COLUMNS = "lancepart.columns";
+  /** The directory of a plain Lance table in its warehouse, and the warehouse: said by the catalog alone. */
+  static final String PLAIN = "lancepart.plain";
+  static final String PLAIN_ROOT = "lancepart.plain.root";
   private static final String OWN = "lancepart.";
   private static final Set<String> PLANNED = Set.of(PLAN, COLUMNS, "lancepart.secrets");
+
+  private static final Set<String> LOCATED_BY = Set.of("path", PLAIN, PLAIN_ROOT);
 
   private Options() {}
 
@@ -30,7 +35,8 @@ final class Options {
     Map<String, String> all = of(given);
     for (String key : all.keySet()) {
       String name = key.toLowerCase(Locale.ROOT);
-      if (name.startsWith(OWN) && !(planned && PLANNED.contains(name))) {
+      boolean allowed = LOCATED_BY.contains(name) || (planned && PLANNED.contains(name));
+      if (name.startsWith(OWN) && !allowed) {
         throw new IllegalArgumentException(
             "option '" + key + "': names that begin with '" + OWN + "' are lancepart's own; leave it out");
       }
@@ -56,6 +62,6 @@ final class Options {
 
   private static boolean isPlace(String key) {
     String name = key.toLowerCase(Locale.ROOT);
-    return name.equals("path") || name.startsWith("storage.");
+    return LOCATED_BY.contains(name) || name.startsWith("storage.");
   }
 }

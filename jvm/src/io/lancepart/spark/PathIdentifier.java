@@ -26,6 +26,10 @@ final class PathIdentifier implements Identifier {
     if (path == null || path.isBlank()) {
       throw new IllegalArgumentException("lancepart reads a table at a path: give it to load(path)");
     }
+    if (options.containsKey(Options.PLAIN) || options.containsKey(Options.PLAIN_ROOT)) {
+      throw new IllegalArgumentException(
+          "option '" + Options.PLAIN + "': names that begin with 'lancepart.' are lancepart's own; leave it out");
+    }
     return new PathIdentifier(path, options.asCaseSensitiveMap());
   }
 

@@ -1,5 +1,6 @@
 package io.lancepart.spark;
 
+import java.util.List;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
@@ -17,6 +18,6 @@ record PlainRowOperation(PlainTable table, Command command) implements RowAddres
 
   @Override
   public BatchWrite planned(LogicalWriteInfo info, StructType rows) {
-    return table.planned(ROWS, rows, table.inner().source().version());
+    return table.planned(ROWS, rows, List.of(), table.snapshot());
   }
 }

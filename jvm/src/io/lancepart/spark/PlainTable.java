@@ -1,54 +1,53 @@
 package io.lancepart.spark;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import io.lancepart.spark.Protocol.Operation;
 import io.lancepart.spark.Protocol.PlainWriteRequest;
+import io.lancepart.spark.Protocol.TableInfo;
+import java.util.Arrays;
 import java.util.EnumSet;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import org.apache.spark.sql.connector.catalog.MetadataColumn;
-import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
-import org.apache.spark.sql.connector.catalog.SupportsRead;
-import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
-import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
-import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.expressions.filter.AlwaysTrue;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
-import org.apache.spark.sql.connector.write.SupportsTruncate;
+import org.apache.spark.sql.connector.write.SupportsDynamicOverwrite;
+import org.apache.spark.sql.connector.write.SupportsOverwriteV2;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A plain Lance table of the warehouse: it is read as it is, and a write makes its next version. */
-record PlainTable(ReadOnlyTable inner, List<String> path)
-    implements SupportsRead, SupportsWrite, SupportsRowLevelOperations, SupportsMetadataColumns {
-  @Override
-  public String name() {
-    return inner.name();
+/** A plain Lance table of the warehouse: it is read as a table of one leaf, and a write makes its next version. */
+final class PlainTable extends PartitionedTable {
+  private final List<String> path;
+  private final Map<String, String> catalog;
+
+  PlainTable(
+      PathIdentifier id, StructType schema, TableInfo info, Map<String, String> properties, List<String> path,
+      Map<String, String> catalog) {
+    super(id, schema, info, properties);
+    this.path = path;
+    this.catalog = catalog;
   }
 
-  @Override
-  public StructType schema() {
-    return inner.schema();
-  }
-
-  @Override
-  public Map<String, String> properties() {
-    return inner.properties();
+  /** The options by which Python finds a plain table: that of its warehouse, and its directory there. */
+  static Map<String, String> options(Map<String, String> storage, String root, String location) {
+    Map<String, String> all = new HashMap<>(storage);
+    all.put(Options.PLAIN_ROOT, root);
+    all.put(Options.PLAIN, location);
+    return all;
   }
 
   @Override
   public Set<TableCapability> capabilities() {
-    return EnumSet.of(TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE);
-  }
-
-  @Override
-  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return inner.newScanBuilder(options);
+    return EnumSet.of(TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.TRUNCATE,
+        TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC, TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
   }
 
   @Override
@@ -57,19 +56,14 @@ record PlainTable(ReadOnlyTable inner, List<String> path)
   }
 
   @Override
-  public MetadataColumn[] metadataColumns() {
-    return RowIdentity.columns();
-  }
-
-  @Override
   public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo operation) {
     return () -> new PlainRowOperation(this, operation.command());
   }
 
   /** A write of rows in some mode, planned when its tasks begin; rows that replace others are those of one version. */
-  BatchWrite planned(String mode, StructType rows, Long version) {
-    var request = new PlainWriteRequest(path, mode, Python.json(rows), version);
-    return new PlannedWrite(inner.options(), Operation.WRITE_PLAIN, request, rows);
+  BatchWrite planned(String mode, StructType rows, List<JsonNode> pushed, Long version) {
+    var request = new PlainWriteRequest(path, mode, Python.json(rows), pushed, version);
+    return new PlannedWrite(catalog, Operation.WRITE_PLAIN, request, rows);
   }
 
   @Override
@@ -77,10 +71,12 @@ record PlainTable(ReadOnlyTable inner, List<String> path)
     return name();
   }
 
-  private static final class Builder implements SupportsTruncate {
+  /** All rows are one partition, so that replacing those that rows touch is replacing everything. */
+  private static final class Builder implements SupportsOverwriteV2, SupportsDynamicOverwrite {
     private final PlainTable table;
     private final LogicalWriteInfo info;
     private String mode = "append";
+    private List<JsonNode> pushed = List.of();
 
     Builder(PlainTable table, LogicalWriteInfo info) {
       this.table = table;
@@ -94,8 +90,23 @@ record PlainTable(ReadOnlyTable inner, List<String> path)
     }
 
     @Override
+    public WriteBuilder overwriteDynamicPartitions() {
+      return truncate();
+    }
+
+    @Override
+    public WriteBuilder overwrite(Predicate[] predicates) {
+      if (Arrays.stream(predicates).allMatch(AlwaysTrue.class::isInstance)) {
+        return truncate();
+      }
+      mode = "filter";
+      pushed = FilterJson.json(Arrays.asList(predicates));
+      return this;
+    }
+
+    @Override
     public Write build() {
-      BatchWrite write = table.planned(mode, info.schema(), null);
+      BatchWrite write = table.planned(mode, info.schema(), pushed, null);
       return new Planned("lancepart " + mode, SmallRowBatchWrite.of(write, info.schema()));
     }
   }

@@ -150,7 +150,8 @@ final class Protocol {
       String mode, JsonNode schema, List<String> by, List<JsonNode> handled, List<JsonNode> pushed, Long version,
       String command) {}
 
-  record PlainWriteRequest(List<String> id, String mode, JsonNode schema, Long version) {}
+  record PlainWriteRequest(
+      List<String> id, String mode, JsonNode schema, List<JsonNode> pushed, Long version) {}
 
   record WriteReply(byte[] function, byte[] writer) {}
 
@@ -176,7 +177,8 @@ final class Protocol {
   record Staged(List<String> id, String location, Map<String, String> properties, String replaced) {}
 
   record LoadReply(
-      JsonNode schema, Map<String, String> properties, String path, TableInfo table, ReadOnlySource readOnly, Staged staged) {}
+      JsonNode schema, Map<String, String> properties, String path, TableInfo table, String plain, ReadOnlySource readOnly,
+      Staged staged) {}
 
   record DroppedReply(boolean dropped) {}
 

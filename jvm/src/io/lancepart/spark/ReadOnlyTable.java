@@ -8,7 +8,6 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.stream.Stream;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.TableCapability;
@@ -20,8 +19,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * What can only be read: what a partitioned table is made of, a plain Lance table of the warehouse or, without a source, what
- * a user of Python has planned there.
+ * What can only be read: what a partitioned table is made of or, without a source, what a user of Python has planned there.
  */
 record ReadOnlyTable(
     String name, StructType schema, ReadOnlySource source, Map<String, String> properties, Map<String, String> options)
@@ -80,8 +78,7 @@ record ReadOnlyTable(
     @Override
     public void pruneColumns(StructType required) {
       List<String> wanted = Arrays.asList(required.fieldNames());
-      var all = Stream.concat(Arrays.stream(table.schema.fieldNames()), RowIdentity.names().stream());
-      columns = all.distinct().filter(wanted::contains).toList();
+      columns = Arrays.stream(table.schema.fieldNames()).filter(wanted::contains).toList();
     }
 
     @Override

@@ -81,20 +81,34 @@ def stage_new_rows(
     return schema, leaf_data.stage(root, location, fitted, base=None, file_bytes=file_bytes)
 
 
-def prepared(root: Root, metadata: TableMetadata, location: str, version: int | None) -> Prepared:
-    """A version of a leaf that can take rows of the table's schema as it is now, made if need be."""
+def as_it_is(root: Root, metadata: TableMetadata, location: str, version: int | None) -> Prepared | None:
+    """A version of a leaf that takes rows of the table's schema as it is, open; None if another must be made."""
     handle = kept_leaf(root, location, version) or leaf_handle.open_leaf(root, location, version)
     met, kind = _known(metadata).met, _kind(handle)
-    if (columns := met.get(kind)) is not None:
-        return Prepared(version=version, columns=columns, handle=handle)
+    if (columns := met.get(kind)) is None:
+        shape = leaf_handle.shape_of(handle)
+        matching = Matching.of(shape, metadata, location)
+        if _is_outgrown(shape, matching, metadata) or matching.missing(metadata.schema):
+            return None
+        columns = met[kind] = LeafColumns(shape=shape, matching=matching)
+    return Prepared(version=version, columns=columns, handle=handle)
+
+
+def _is_outgrown(shape: LeafShape, matching: Matching, metadata: TableMetadata) -> bool:
+    """Whether a leaf must be rewritten to take rows, because added columns would not do."""
+    return bool(matching.narrower(metadata.schema)) or _stuck(shape, matching, metadata)
+
+
+def prepared(root: Root, metadata: TableMetadata, location: str, version: int | None) -> Prepared:
+    """A version of a leaf that can take rows of the table's schema as it is now, made if need be."""
+    if (ready := as_it_is(root, metadata, location, version)) is not None:
+        return ready
+    handle = leaf_handle.open_leaf(root, location, version)
     shape = leaf_handle.shape_of(handle)
     matching = Matching.of(shape, metadata, location)
-    if matching.narrower(metadata.schema) or _stuck(shape, matching, metadata):
+    if _is_outgrown(shape, matching, metadata):
         return _rewritten(root, metadata, location, version, handle)
     missing = matching.missing(metadata.schema)
-    if not missing:
-        met[kind] = LeafColumns(shape=shape, matching=matching)
-        return Prepared(version=version, columns=met[kind], handle=handle)
     taken = set(shape.schema.names)
     fields = []
     for field in leaf_schema(missing):

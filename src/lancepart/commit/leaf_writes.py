@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lancepart.commit import conflicts
 from lancepart.commit.conflicts import LeafEffect, StaleReadError
-from lancepart.commit.leaf_schema import Prepared, prepared, stage_new_rows
+from lancepart.commit.leaf_schema import Prepared, as_it_is, prepared, stage_new_rows
 from lancepart.commit.upsert_keys import KeyIndex
 from lancepart.errors import CommitConflictError
 from lancepart.format.records import Stats
@@ -156,8 +156,29 @@ class LeafWrites:
         if staged is not None:
             self.add([staged])
 
-    def stage(self, rows: list[pa.Table], *, file_bytes: int | None = None) -> Staged | None:
-        """Write rows into the leaf's directory, part of no version yet, in files of at most about a size."""
+    def exchange(self, addresses: npt.NDArray[np.uint64], rows: list[pa.Table]) -> None:
+        """Remove the rows at some addresses and add others: in one version, if the leaf takes them as it is."""
+        ready = None
+        if len(addresses) and rows and self._base is not None:
+            ready = as_it_is(self.root, self.metadata, self.location, self._base)
+        staged = None if ready is None else self.stage(rows, ready=ready)
+        if ready is None or staged is None:
+            self.delete(addresses)
+            self.append(rows)
+            return
+        items = staged.fragments.items
+        self.ids, self.schema = staged.ids, staged.schema
+        self._delete(addresses, adding=items, handle=ready.handle)
+        self.pending = (*self.pending, *items)
+        self._grow(staged.fragments.rows, staged.fragments.bytes, len(items))
+
+    def stage(
+        self, rows: list[pa.Table], *, file_bytes: int | None = None, ready: Prepared | None = None
+    ) -> Staged | None:
+        """Write rows into the leaf's directory, part of no version yet, in files of at most about a size.
+
+        ``ready`` is the version that takes them, if it is known.
+        """
         fragments, schema = None, None
         ids: tuple[NativeIds, ...] = ()
         base, source = self._base, self._base
@@ -166,7 +187,7 @@ class LeafWrites:
                 schema, staged = stage_new_rows(self.root, self.metadata, self.location, table, file_bytes)
                 fragments = staged if fragments is None else fragments + staged
         else:
-            ready = self._prepared()
+            ready = ready or self._prepared()
             base, shape = ready.version, ready.columns.shape
             schema, ids = shape.schema, shape.ids
             for table in rows:
@@ -219,10 +240,21 @@ class LeafWrites:
 
     def delete(self, addresses: npt.NDArray[np.uint64]) -> None:
         """Remove the rows at some addresses."""
-        if not len(addresses):
-            return
+        if len(addresses):
+            self._delete(addresses)
+
+    def _delete(
+        self,
+        addresses: npt.NDArray[np.uint64],
+        *,
+        adding: Sequence[Fragment] = (),
+        handle: LeafHandle | None = None,
+    ) -> None:
+        """Make the version without some rows, and with those of fragments that are counted elsewhere."""
         rows = leaf_handle.split_addresses(addresses)
-        self.head, gone = leaf_data.delete_rows(self.root, self.location, rows, base=self._base)
+        self.head, gone = leaf_data.delete_rows(
+            self.root, self.location, rows, base=self._base, adding=adding, handle=handle
+        )
         self.deleted += len(addresses)
         self.stats = Stats(
             rows=self.stats.rows - len(addresses),

@@ -78,14 +78,7 @@ def _apply(
     for rows in fresh:
         refuse_nulls(rows)
     parts = [list(route(rows, transaction.metadata.schema, transaction.spec)) for rows in fresh if rows.num_rows]
-    works = []
-    for leaf, addresses in doomed:
-        if len(addresses):
-            works.append(transaction.work_on(leaf))
-            works[-1].delete(addresses)
-    for part in parts:
-        works += verbs.add(transaction, part)
-    verbs.guard_keys(works, merge.on, index)
+    verbs.guard_keys(verbs.exchange(transaction, doomed, parts), merge.on, index)
 
 
 def _source(merge: Merge, schema: pa.Schema) -> pa.Table:
@@ -117,7 +110,8 @@ def _targets(transaction: Transaction, merge: Merge, source: pa.Table, index: Ke
     found = []
     for item in planned.leaves:
         rows, addresses, partners = [], [], []
-        for batch in reading.with_addresses(transaction.task(item, None, names)):
+        task = reading.in_large_batches(transaction.task(item, None, names), verbs.BATCH_ROWS)
+        for batch in reading.with_addresses(task):
             table = pa.Table.from_batches([batch])
             own = index.find(table.select(list(merge.on)))
             kept = np.ones(len(own), dtype=bool) if everything else own >= 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,18 @@ from lancepart.write.dicts import listed
 _MOST_KEYS = 1_000
 
 
+Addresses: TypeAlias = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """Rows of one batch that have one of some keys, as in ``Matches``."""
+
+    addresses: Addresses
+    rows: npt.NDArray[np.int64]
+    kept: pa.RecordBatch
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matches:
     """The rows of a table that have one of some keys: their leaves and addresses.
@@ -31,7 +44,7 @@ class Matches:
     ``kept`` are some of their columns, and ``rows`` is the row of the data that each of them matches.
     """
 
-    addresses: tuple[tuple[Leaf, npt.NDArray[np.uint64]], ...]
+    addresses: tuple[tuple[Leaf, Addresses], ...]
     rows: npt.NDArray[np.int64]
     kept: pa.Table
 
@@ -76,31 +89,47 @@ def gathered(data: RowSource, schema: pa.Schema, on: Sequence[str]) -> Rows | No
 
 
 def find(
-    leaves: Iterable[Leaf],
+    leaves: Sequence[Leaf],
     task: Callable[[Leaf, Sequence[str]], LeafTask],
     index: KeyIndex,
     on: Sequence[str],
     keep: Sequence[str] = (),
+    *,
+    over: Callable[[Sequence[Leaf], Callable[[Leaf], list[_Found]]], list[list[_Found]]] | None = None,
 ) -> Matches:
-    """Read the keys of leaves, and of the rows that match the columns to keep."""
-    addresses, rows, kept = [], [], []
+    """Read the keys of leaves, and of the rows that match the columns to keep; ``over`` does so on threads."""
     wanted = [*on, *(name for name in keep if name not in on)]
-    for item in leaves:
-        doomed = []
-        for batch in reading.with_addresses(task(item, wanted)):
-            found = index.find(pa.Table.from_batches([batch]).select(list(on)))
-            there = found >= 0
-            if there.any():
-                doomed.append(batch.column(ADDRESS).to_numpy()[there])
-                rows.append(found[there])
-                kept.append(batch.select(list(keep)).filter(pa.array(there)))
-        if doomed:
-            addresses.append((item, np.concatenate(doomed)))
+
+    def look(item: Leaf) -> list[_Found]:
+        return list(_matches(reading.with_addresses(task(item, wanted)), index, on, keep))
+
+    found = [look(item) for item in leaves] if over is None else over(leaves, look)
+    rows = [each.rows for own in found for each in own]
+    kept = [each.kept for own in found for each in own]
     return Matches(
-        addresses=tuple(addresses),
+        addresses=tuple(
+            (item, np.concatenate([each.addresses for each in own]))
+            for item, own in zip(leaves, found, strict=True)
+            if own
+        ),
         rows=np.concatenate(rows) if rows else np.array([], dtype=np.int64),
         kept=pa.Table.from_batches(kept) if kept and keep else None,
     )
+
+
+def _matches(
+    batches: Iterable[pa.RecordBatch], index: KeyIndex, on: Sequence[str], keep: Sequence[str]
+) -> Iterator[_Found]:
+    """The rows of each batch that have one of the keys."""
+    for batch in batches:
+        found = index.find(pa.Table.from_batches([batch]).select(list(on)))
+        there = found >= 0
+        if there.any():
+            yield _Found(
+                addresses=batch.column(ADDRESS).to_numpy()[there],
+                rows=found[there],
+                kept=batch.select(list(keep)).filter(pa.array(there)),
+            )
 
 
 def completed(rows: Rows, matches: Matches, on: Sequence[str]) -> pa.Table:

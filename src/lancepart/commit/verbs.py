@@ -13,7 +13,7 @@ from datafusion import SessionConfig, SessionContext
 from lancepart.commit import upserts
 from lancepart.commit.leaf_changes import LeafChanges
 from lancepart.commit.upsert_keys import KeyIndex
-from lancepart.commit.upserts import Matches
+from lancepart.commit.upserts import Addresses, Matches
 from lancepart.errors import (
     InvalidInputError,
     TableColumnNotFoundError,
@@ -33,7 +33,7 @@ from lancepart.model.sql_text import depth, tokens
 from lancepart.model.suggest import near
 from lancepart.read import leaf as reading
 from lancepart.read.key_lookup import narrowed
-from lancepart.read.leaf import ADDRESS
+from lancepart.read.leaf import ADDRESS, LeafTask
 from lancepart.write.conform import batches, fit, refuse_nulls
 from lancepart.write.route import PartitionRows, in_partitions, route
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from lancepart.commit.transaction import Transaction
 
 _MOST_NESTED, _MOST_OPERATORS = 20, 500
-_BATCH_ROWS = 65_536
+BATCH_ROWS = 65_536
 _MOST_SHOWN = 200
 
 
@@ -59,6 +59,25 @@ def add(transaction: Transaction, parts: Sequence[PartitionRows]) -> list[LeafCh
     works = transaction.work_for(parts)
     transaction.over(list(zip(works, parts, strict=True)), lambda pair: pair[0].append([pair[1].rows]))
     return works
+
+
+def exchange(
+    transaction: Transaction, doomed: Sequence[tuple[Leaf, Addresses]], fresh: Iterable[Sequence[PartitionRows]]
+) -> list[LeafChanges]:
+    """Remove rows of leaves and add others, which are split by partition; the changes of each partition."""
+    gone = {item.object_id: addresses for item, addresses in doomed if len(addresses)}
+    works = {name: transaction.work_on(item) for item, addresses in doomed if (name := item.object_id) in gone}
+    rows: dict[str, list[pa.Table]] = {}
+    for parts in fresh:
+        for work, part in zip(transaction.work_for(parts), parts, strict=True):
+            works[work.object_id] = work
+            rows.setdefault(work.object_id, []).append(part.rows)
+    nothing: Addresses = np.array([], dtype=np.uint64)
+    transaction.over(
+        list(works.values()),
+        lambda work: work.exchange(gone.get(work.object_id, nothing), rows.get(work.object_id, [])),
+    )
+    return list(works.values())
 
 
 def delete(transaction: Transaction, where: Filter) -> None:
@@ -164,17 +183,14 @@ def update(transaction: Transaction, values: Mapping[str, str], where: Filter | 
     doomed, changed = [], []
     for item in holding(transaction, planned.leaves, predicate):
         task = transaction.task(item, predicate, metadata.schema.names)
-        found = list(reading.with_addresses(reading.in_large_batches(task, _BATCH_ROWS)))
+        found = list(reading.with_addresses(reading.in_large_batches(task, BATCH_ROWS)))
         if found:
             table = pa.Table.from_batches(found)
             doomed.append((item, table.column(ADDRESS).to_numpy()))
             new = set_columns(table.drop_columns([ADDRESS]), values, metadata.plain_schema)
             transaction.updated += new.num_rows
             changed.append(list(route(new, metadata.schema, transaction.spec)))
-    for item, addresses in doomed:
-        transaction.work_on(item).delete(addresses)
-    for parts in changed:
-        add(transaction, parts)
+    exchange(transaction, doomed, changed)
 
 
 def check_values(values: Mapping[str, str], schema: pa.Schema) -> None:
@@ -253,9 +269,8 @@ def upsert(transaction: Transaction, data: RowSource, on: Sequence[str]) -> None
         return
     index, matches = find_keys(transaction, rows.table.select(list(on)), keep=list(rows.unnamed))
     parts = list(route(upserts.completed(rows, matches, on), transaction.metadata.schema, transaction.spec))
-    works = remove(transaction, matches)
     transaction.updated += min(rows.table.num_rows, len(np.unique(matches.rows)))
-    guard_keys([*works, *add(transaction, parts)], on, index)
+    guard_keys(exchange(transaction, matches.addresses, [parts]), on, index)
 
 
 def find_keys(transaction: Transaction, keys: pa.Table, *, keep: Sequence[str] = ()) -> tuple[KeyIndex, Matches]:
@@ -266,7 +281,11 @@ def find_keys(transaction: Transaction, keys: pa.Table, *, keep: Sequence[str] =
     wanted = upserts.key_filter(keys, on)
     planned = transaction.plan(wanted, binding=transaction.older_specs)
     leaves = holding(transaction, planned.leaves, wanted)
-    return index, upserts.find(leaves, lambda item, columns: transaction.task(item, None, columns), index, on, keep)
+
+    def task(item: Leaf, columns: Sequence[str]) -> LeafTask:
+        return reading.in_large_batches(transaction.task(item, None, columns), BATCH_ROWS)
+
+    return index, upserts.find(leaves, task, index, on, keep, over=transaction.over)
 
 
 def holding(transaction: Transaction, leaves: Sequence[Leaf], predicate: Predicate | None) -> Sequence[Leaf]:
@@ -276,10 +295,7 @@ def holding(transaction: Transaction, leaves: Sequence[Leaf], predicate: Predica
 
 def remove(transaction: Transaction, matches: Matches) -> list[LeafChanges]:
     """Remove rows that were found; the changes of each partition."""
-    works = [(transaction.work_on(item), addresses) for item, addresses in matches.addresses]
-    for work, addresses in works:
-        work.delete(addresses)
-    return [work for work, _ in works]
+    return exchange(transaction, matches.addresses, [])
 
 
 def guard_keys(works: Iterable[LeafChanges], on: Sequence[str], index: KeyIndex) -> None:

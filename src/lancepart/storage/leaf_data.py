@@ -167,16 +167,18 @@ def commit_version(
     base: int | None,
     *,
     seen: int | None = None,
+    handle: lance.LanceDataset | None = None,
 ) -> int:
     """Make a version detached from ``base``, or the next of main; there Lance finds conflicts since ``seen``.
 
-    Given as a number, a version of main that main has moved on from would be taken for main's latest: it is opened.
+    Given as a number, a version of main that main has moved on from would be taken for main's latest: it is opened,
+    unless ``handle`` has it open already.
     """
     with storage_errors(f"commit to the leaf at {location!r}", root):
         uri, options = leaf_uri(root, location), root.lance_options
         if base is not None:
             kept = kept_leaf(root, location, base)
-            start = kept or (uri if base >> 63 else lance.dataset(uri, version=base, storage_options=options))
+            start = handle or kept or (uri if base >> 63 else lance.dataset(uri, version=base, storage_options=options))
             done = lance.LanceDataset.commit(
                 start, operation, read_version=base, detached=True, storage_options=options
             )
@@ -202,17 +204,31 @@ def as_dataset(
 
 
 def delete_rows(
-    root: Root, location: str, rows: Mapping[int, npt.NDArray[np.int64]], *, base: int | None
+    root: Root,
+    location: str,
+    rows: Mapping[int, npt.NDArray[np.int64]],
+    *,
+    base: int | None,
+    adding: Sequence[FragmentMetadata] = (),
+    handle: LeafHandle | None = None,
 ) -> tuple[int, tuple[int, ...]]:
-    """Make a version without some rows; its number, and the bytes of each fragment that went with its last row."""
+    """Make a version without some rows, and with those of new fragments, which follow the columns of ``base``.
+
+    Its number, and the bytes of each fragment that went with its last row. ``handle`` has ``base`` open, if given.
+    """
     with storage_errors(f"delete rows of the leaf at {location!r}", root):
-        handle = lance.dataset(leaf_uri(root, location), version=base, storage_options=root.lance_options)
-        updated, gone = _without(handle, rows)
-        sizes = fragment_sizes(handle) if gone else {}
-    operation = lance.LanceOperation.Delete(updated, gone, "lancepart")
-    return commit_version(root, location, operation, base, seen=int(handle.version)), tuple(
-        sizes[number] for number in gone
+        start = handle if isinstance(handle, lance.LanceDataset) else None
+        if start is None:
+            start = lance.dataset(leaf_uri(root, location), version=base, storage_options=root.lance_options)
+        updated, gone = _without(start, rows)
+        sizes = fragment_sizes(start) if gone else {}
+    operation = (
+        lance.LanceOperation.Update(removed_fragment_ids=gone, updated_fragments=updated, new_fragments=list(adding))
+        if adding
+        else lance.LanceOperation.Delete(updated, gone, "lancepart")
     )
+    made = commit_version(root, location, operation, base, seen=int(start.version), handle=start)
+    return made, tuple(sizes[number] for number in gone)
 
 
 def replace_rows(

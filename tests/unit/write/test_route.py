@@ -42,6 +42,24 @@ def test_a_million_rows_go_into_a_thousand_partitions_each_to_its_own() -> None:
     assert spent < 10, "a loop over rows in Python takes much longer than this"
 
 
+@pytest.mark.parametrize("partitions", [1, 3, 64])
+def test_rows_of_several_blocks_keep_their_order(partitions: int) -> None:
+    count = 300_000
+    rng = np.random.default_rng(5)
+    keys = rng.integers(0, partitions, count)
+    inner = pa.StructArray.from_arrays([pa.array(np.arange(count))], names=["at"])
+    text = pa.array([None if at % 7 == 0 else f"text {at}" for at in range(count)])
+    rows = pa.table({"id": np.arange(count), "k": keys, "text": text, "inner": inner})
+    schema, spec = _spec(rows.schema, "k")
+
+    parts = {part.values[0].as_py(): part.rows for part in route(rows, schema, spec)}
+
+    assert parts.keys() == set(range(partitions))
+    for key, part in parts.items():
+        assert part.equals(rows.filter(pa.array(keys == key)))
+        assert all(column.num_chunks == 1 for column in part.columns)
+
+
 def test_many_partitions_end_to_end(tmp_path: Path) -> None:
     rows = pa.table({"id": np.arange(20_000), "k": np.arange(20_000) % 250})
     table = lp.create_table(tmp_path / "m", rows.schema, ["k"])

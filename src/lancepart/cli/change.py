@@ -50,7 +50,7 @@ def evolve(
     root: Root,
     by: Annotated[list[str], typer.Argument(help="The partition fields of new rows: country, bucket(id, 16).")],
 ) -> Answer:
-    """Partition new rows differently; rows that are there stay, and ``rewrite`` moves them."""
+    """Partition new rows differently; rows that are there stay, and rewrite moves them."""
     table = shell.table(root)
     spec = table.update_spec(by)
     specs = [row for row in rows_of(table.inspect.specs()) if row["spec_id"] == spec.id]

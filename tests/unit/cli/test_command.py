@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,36 +16,54 @@ import typer.main
 
 import lancepart as lp
 from lancepart.cli import make
-from lancepart.cli.app import app
+from lancepart.cli.app import MODULES, app, commands_of
 from lancepart.errors import CommitConflictError, InvalidInputError
 
 COMMANDS = (
     "create load upsert info tree partitions head sample plan sql search join delete evolve columns snapshots changes "
-    "tag rollback compact rewrite expire orphans index upgrade check health ns"
+    "tag rollback compact rewrite expire orphans index upgrade check health bench ui ns"
 )
 PROGRAM = [sys.executable, "-m", "lancepart.cli"]
 
 
-def commands(group: Any) -> dict[str, Any]:
+def commands(found: Mapping[str, Any]) -> dict[str, Any]:
     """All commands, those of groups too."""
-    found = {}
-    for name, each in group.commands.items():
-        found |= (
-            {f"{name} {key}": one for key, one in commands(each).items()} if hasattr(each, "commands") else {name: each}
-        )
-    return found
+    named = {}
+    for name, each in found.items():
+        inside = commands(each.commands) if hasattr(each, "commands") else None
+        named |= {name: each} if inside is None else {f"{name} {key}": one for key, one in inside.items()}
+    return named
 
 
 def test_every_command_explains_itself_and_has_json(run: Any) -> None:
-    group = typer.main.get_command(app)
-    assert set(COMMANDS.split()) <= set(group.commands)
-    for name, each in commands(group).items():
+    listed = typer.main.get_command(app).commands
+    found = {name: each for module in MODULES for name, each in commands_of(module).items()}
+    assert set(COMMANDS.split()) <= set(listed)
+    assert {name: each.help for name, each in listed.items()} == {
+        name: each.help.splitlines()[0] for name, each in found.items()
+    }
+    for name, each in commands(found).items():
         options = {option for parameter in each.params for option in parameter.opts}
         assert {"--json", "--debug", "--storage"} <= options, name
         assert each.help
         assert all(getattr(parameter, "help", None) for parameter in each.params if parameter.name != "help"), name
     shown = run("--help").stdout
     assert not [word for word in COMMANDS.split() if word not in shown]
+
+
+def test_help_and_wrong_usage_import_no_table() -> None:
+    for arguments in (["--help"], ["--version"], ["inf"]):
+        program = f"""
+import sys
+from lancepart.cli.app import main
+sys.argv = ["lancepart", *{arguments}]
+try:
+    main()
+except SystemExit:
+    print([name for name in ("pyarrow", "lance", "lancepart.table", "datafusion") if name in sys.modules])
+"""
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_a_missing_table_is_an_error_in_one_line_and_its_own_exit_code(run: Any) -> None:

@@ -320,3 +320,17 @@ def test_a_check_names_an_index_that_a_published_union_has_lost(tmp_path: Path) 
     (fault,) = table.inspect.broken_unions().to_pylist()
 
     assert first.name in fault["error"]
+
+
+def test_rows_of_an_indexed_leaf_are_taken_by_their_ids(tmp_path: Path) -> None:
+    table = table_at(tmp_path)
+    table.maintenance.create_index("id", "BTREE", scope="leaf", progress=False)
+    table.append(rows(150, 200))
+    found = table.scan("id IN (7, 41, 160)", columns=["id"], with_row_id=True).to_arrow()
+
+    taken = table.take(found["_rowid"])
+
+    assert taken["id"].to_pylist() == found["id"].to_pylist()
+    with table.transaction() as inside:
+        inside.append(rows(200, 210))
+        assert ids(inside.scan("id IN (7, 41, 205)").to_arrow()) == Counter([7, 41, 205])

@@ -40,7 +40,7 @@ class Maintenance:
         spark: SparkSession | None = None,
         progress: bool = True,
     ) -> MaintenanceResult:
-        """Merge small fragments and drop deleted rows; indices cover the rows that moved anew."""
+        """Merge small fragments and drop deleted rows; indices get parts over the rows that moved."""
         return index_upkeep.compact(
             self._manifest, target_rows=target_rows, executor=executor_for(spark), progress=progress
         )

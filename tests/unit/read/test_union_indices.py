@@ -16,6 +16,7 @@ import pytest
 import lancepart as lp
 from lancepart.format.numbers import FIRST
 from lancepart.maintain import collect
+from lancepart.read import index_parts
 from tests.transactions.aged import grow_old
 
 SCHEMA = pa.schema(
@@ -334,3 +335,17 @@ def test_rows_of_an_indexed_leaf_are_taken_by_their_ids(tmp_path: Path) -> None:
     with table.transaction() as inside:
         inside.append(rows(200, 210))
         assert ids(inside.scan("id IN (7, 41, 205)").to_arrow()) == Counter([7, 41, 205])
+
+
+def test_of_very_many_leaves_the_largest_have_their_indices_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_at(tmp_path)
+    table.append([{**row, "tenant": "tenant 2"} for row in rows(150, 200)])
+    table.maintenance.create_index("id", "BTREE", scope="leaf", progress=False)
+    monkeypatch.setattr(index_parts, "MOST_LEAVES", 1)
+
+    for dataset in (table.to_lance(), lance.dataset(table.publish_lance().uri)):
+        (index,) = dataset.describe_indices()
+        assert (len(index.segments), index.num_rows_indexed) == (1, 100)
+        assert_right(dataset, table)

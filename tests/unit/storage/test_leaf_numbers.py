@@ -1,4 +1,4 @@
-"""Other numbers for the fragments of a leaf: the same rows, without those that were deleted, in no version but a new one."""
+"""Other numbers for the fragments of a leaf: the same rows, in no version but a new one."""
 
 from __future__ import annotations
 

@@ -148,6 +148,7 @@ class LeafWrites:
             read_version=None if self.weak else self.head,
             number=self.leaf.number if self.leaf is not None else 0,
             stats=None if self.weak else self.stats,
+            numbering=() if self.leaf is None or self.is_relocated else self.leaf.numbering,
         )
 
     def append(self, rows: list[pa.Table]) -> None:

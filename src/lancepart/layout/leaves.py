@@ -27,7 +27,7 @@ from lancepart.format.names import (
     partition_column,
     spec_namespace,
 )
-from lancepart.format.numbers import Blocks
+from lancepart.format.numbers import END, FIRST, Blocks
 from lancepart.format.records import NUMBERS, Stats, leaf_facts, recorded_rows
 from lancepart.format.records import recorded_sizes as sizes_in_metadata
 from lancepart.format.rows import parse_metadata
@@ -72,6 +72,12 @@ class Leaf:
     def numbers(self) -> Blocks | None:
         """The numbers of its fragments in the table, if it has any at this version."""
         return Blocks.from_json(list(self.numbering), self.read_version) if self.numbering else None
+
+    @property
+    def first_fragment(self) -> int:
+        """A number that none of its fragments is below: 0, unless they have their numbers in the table."""
+        first = self.numbering[1] if len(self.numbering) > 1 else 0
+        return first if type(first) is int and FIRST <= first < END else 0
 
     def at(self, version: int) -> Leaf:
         """The leaf at a version that was made of this one, whose fragments go on with its numbers."""

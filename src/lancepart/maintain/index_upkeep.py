@@ -15,7 +15,8 @@ from lancepart.layout.declared_indices import AUTO, BOTH, LEAF, TABLE, Index, de
 from lancepart.layout.leaves import Leaf
 from lancepart.maintain import indices, leaf_tasks, table_index
 from lancepart.maintain.indices import Declaring
-from lancepart.maintain.leaf_maintenance import MaintenanceResult, new_versions, strong
+from lancepart.maintain.leaf_maintenance import TARGET_ROWS, MaintenanceResult, new_versions, strong
+from lancepart.maintain.leaf_maintenance import compact as compact_leaves
 from lancepart.maintain.leaf_tasks import Indexing, LeafPlace
 from lancepart.maintain.local import LOCAL
 from lancepart.model.aliases import Value
@@ -208,6 +209,20 @@ def optimize_indices(manifest: Manifest, *, executor: Executor = LOCAL, progress
             skipped=tuple(dict.fromkeys((*done.skipped, *found.skipped))),
             version=found.version or done.version,
         )
+    return done
+
+
+def compact(
+    manifest: Manifest, *, target_rows: int = TARGET_ROWS, executor: Executor = LOCAL, progress: bool = True
+) -> MaintenanceResult:
+    """Compact leaves, with their indices; then those over the whole table cover the rows that moved by a part more."""
+    done = compact_leaves(manifest, target_rows=target_rows, executor=executor, progress=progress)
+    for index in declared(manifest.snapshot()) if done.changed else ():
+        opening = strong(manifest, "compact")
+        newer = index if index.scope == LEAF or not index.segments else table_index.followed(opening, index)
+        if newer != index:
+            opening.declares = indices.replacing(index, newer)
+            done = replace(done, version=opening.commit())
     return done
 
 

@@ -68,7 +68,7 @@ def compact(
 ) -> MaintenanceResult:
     """Merge small fragments and drop deleted rows; leaves that others change meanwhile are skipped.
 
-    Indices do not follow rows that move, so those of a compacted leaf are rebuilt in the same commit.
+    Indices do not follow rows that move, so those of a compacted leaf get parts over these rows in the same commit.
     """
     if isinstance(target_rows, bool) or not isinstance(target_rows, int) or target_rows < 1:
         raise InvalidInputError(f"target_rows is {target_rows!r}: give a whole number from 1 up")

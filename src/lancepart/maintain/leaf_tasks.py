@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TypeVar
@@ -14,7 +14,7 @@ import pyarrow as pa
 from lancepart.commit import distributed_write
 from lancepart.commit.distributed_write import WriteJob
 from lancepart.errors import InvalidInputError
-from lancepart.layout.declared_indices import Index
+from lancepart.layout.declared_indices import TEXT_KIND, Index
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.maintain import indices
@@ -23,6 +23,7 @@ from lancepart.read import leaf as reading
 from lancepart.read.leaf import ADDRESS, LeafTask
 from lancepart.storage import leaf_compaction, leaf_handle, leaf_index, leaf_numbers, leaf_record
 from lancepart.storage.leaf_handle import Addresses
+from lancepart.storage.leaf_index import RecordedPart
 from lancepart.storage.root import Root
 from lancepart.storage.translate import UnreadableError
 
@@ -73,24 +74,49 @@ def _if_readable(action: Callable[[Work], int | None]) -> Callable[[Work], int |
 
 @_if_readable
 def compact(work: Compacting) -> int | None:
-    """The compacted version, None if there is nothing to do; a leaf too small for an index gets none."""
+    """The compacted version, None if there is nothing to do; a leaf too small for an index gets none.
+
+    Its indices follow: their parts over fragments that stay as they are serve on, beside new ones over the others.
+    """
     place = work.place
     version = place.leaf.read_version
     assert version is not None
+    before = leaf_handle.open_leaf(place.root, place.leaf.location, version)
+    names = {index.name for index in work.indices}
+    parts = leaf_index.recorded(place.root, place.leaf.location, before, names) if names else []
     newer = leaf_compaction.compact(
         place.root,
         place.leaf.location,
         base=version,
         target_rows=work.target_rows,
-        rebuilt={index.name for index in work.indices},
+        rebuilt=names,
     )
     if newer is None:
         return None
     for index in work.indices:
         with contextlib.suppress(InvalidInputError):
-            at = replace(place, leaf=place.leaf.at(newer))
-            newer = _build_index(Indexing(place=at, index=index)) or newer
+            at = Indexing(place=replace(place, leaf=place.leaf.at(newer)), index=index)
+            newer = _followed(at, [part for part in parts if part.name == index.name]) or newer
     return newer
+
+
+def _followed(work: Indexing, parts: Sequence[RecordedPart]) -> int | None:
+    """The version in which an index covers a leaf's rows after some of them moved.
+
+    An index of texts counts the rows that moved twice, unless it is built again.
+    """
+    place, index = work.place, work.index
+    root, location, version = place.root, place.leaf.location, place.leaf.read_version
+    assert version is not None
+    handle = leaf_handle.open_leaf(root, location, version)
+    now = {int(item.fragment_id) for item in handle.get_fragments()}
+    kept = [part for part in parts if part.is_as_declared(index.kind, index.params) and part.numbers & now]
+    if index.kind == TEXT_KIND or not 0 < len(kept) < MOST_SEGMENTS:
+        return _build_index(work)
+    newer = leaf_index.with_parts(root, location, kept, base=version)
+    at = replace(work, place=replace(place, leaf=place.leaf.at(newer)))
+    left = leaf_index.coverage(root, location, index.name, base=newer).uncovered
+    return (_build_index(at, left) if left else None) or newer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,8 +40,8 @@ class Maintenance:
         spark: SparkSession | None = None,
         progress: bool = True,
     ) -> MaintenanceResult:
-        """Merge small fragments and drop deleted rows; indices are rebuilt where rows moved."""
-        return leaf_maintenance.compact(
+        """Merge small fragments and drop deleted rows; indices get parts over the rows that moved."""
+        return index_upkeep.compact(
             self._manifest, target_rows=target_rows, executor=executor_for(spark), progress=progress
         )
 

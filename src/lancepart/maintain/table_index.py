@@ -50,6 +50,24 @@ def optimized(opening: Transaction, index: Index) -> Index:
     return _extended(opening, index, segments)
 
 
+def followed(opening: Transaction, index: Index) -> Index:
+    """An index whose parts cover rows that moved, by a part over these alone; parts that cover none any more go.
+
+    One of texts stays as it is: its scores are exact only after all of it is built again, which is for upkeep.
+    """
+    if index.kind == TEXT_KIND:
+        return index
+    leaves = _leaves(opening)
+    versions = {(leaf.location, leaf.read_version) for leaf in leaves}
+    keys = {key for pair in _fragment_keys(opening, leaves) for key in pair} if index.is_over_rows else set()
+    found = [
+        part
+        for part in _segments(opening, index)
+        if (keys & part.fragments.keys() if index.is_over_rows else versions & set(part.leaves))
+    ]
+    return _extended(opening, index, found)
+
+
 def _segments(opening: Transaction, index: Index) -> tuple[Segment, ...]:
     found = (table_index.usable(opening.manifest.root, name) for name in index.segments)
     return tuple(each for each in found if each is not None)

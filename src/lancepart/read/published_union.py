@@ -145,7 +145,8 @@ class Publishing:
             source = open_source(self._task(leaf))
             return [] if source is None else index_parts.of_leaf(self.root, leaf, source, builder, indices)
 
-        again = [leaf for leaf in self.leaves if indices and leaf.object_id not in unchanged]
+        largest = index_parts.largest(self.leaves) if indices else []
+        again = [leaf for leaf in largest if leaf.object_id not in unchanged]
         return chain.from_iterable(over(again, found))
 
     def _of(self, names: frozenset[str]) -> list[Leaf]:

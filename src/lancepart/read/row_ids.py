@@ -40,11 +40,9 @@ def leaf_numbers(snapshot: Snapshot, metadata: TableMetadata) -> dict[str, int]:
 def encode(number: int, addresses: Ids, leaf: Leaf) -> Ids:
     """The ids of rows of one leaf, given their addresses.
 
-    >>> leaf = None
-    >>> decode(encode(3, np.array([(7 << 32) + 5], dtype=np.uint64), leaf))
-    (array([3]), array([30064771077], dtype=uint64))
+    Fragments that have numbers of the table are counted from the first of these that the leaf has.
     """
-    fragments = addresses >> np.uint64(_ADDRESS_OFFSET)
+    fragments = (addresses >> np.uint64(_ADDRESS_OFFSET)) - np.uint64(leaf.first_fragment)
     offsets = addresses & np.uint64((1 << _ADDRESS_OFFSET) - 1)
     fits = number < 1 << _LEAF_BITS
     if len(addresses):
@@ -58,11 +56,17 @@ def encode(number: int, addresses: Ids, leaf: Leaf) -> Ids:
     return high | (fragments << np.uint64(_OFFSET_BITS)) | offsets
 
 
-def decode(ids: Ids) -> tuple[npt.NDArray[np.int64], Ids]:
-    """The leaf's number and the address in it of each id."""
-    leaves = (ids >> np.uint64(_FRAGMENT_BITS + _OFFSET_BITS)).astype(np.int64)
+def leaves_of(ids: Ids) -> npt.NDArray[np.int64]:
+    """The numbers of the leaves that ids are of."""
+    return (ids >> np.uint64(_FRAGMENT_BITS + _OFFSET_BITS)).astype(np.int64)
+
+
+def decode(ids: Ids, leaves: Sequence[Leaf]) -> Ids:
+    """The address in its leaf of each id."""
+    firsts = np.array([leaf.first_fragment for leaf in leaves], dtype=np.uint64)
     fragments = (ids >> np.uint64(_OFFSET_BITS)) & np.uint64((1 << _FRAGMENT_BITS) - 1)
-    return leaves, (fragments << np.uint64(_ADDRESS_OFFSET)) | (ids & np.uint64((1 << _OFFSET_BITS) - 1))
+    fragments += firsts[leaves_of(ids)]
+    return (fragments << np.uint64(_ADDRESS_OFFSET)) | (ids & np.uint64((1 << _OFFSET_BITS) - 1))
 
 
 def parse_ids(row_ids: object) -> Ids:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
 from lancepart.read.hits import Hits
-from lancepart.read.row_ids import FIELD, ROW_ID, decode, encode, parse_ids
+from lancepart.read.row_ids import FIELD, ROW_ID, decode, encode, leaves_of, parse_ids
 from lancepart.read.scan import Scan
 from lancepart.read.search_leaves import SearchLeaves
 from lancepart.storage import search as storage
@@ -18,15 +18,14 @@ from lancepart.storage import search as storage
 def take(scan: Scan, row_ids: object) -> pa.Table:
     """The rows with some ids, in their order; an id that no row has at the scan's snapshot is refused."""
     ids = parse_ids(row_ids)
-    numbers, addresses = decode(ids)
-    leaves = SearchLeaves(scan)
+    numbers, leaves = leaves_of(ids), SearchLeaves(scan)
     beyond = np.flatnonzero(numbers >= len(leaves.leaves))
     if len(beyond):
         raise InvalidInputError(
             f"there is no row with the id {int(ids[beyond[0]])} at snapshot {scan.snapshot.version}: ids are valid at "
             "the snapshot they were read at, so give its version"
         )
-    return _shown(scan, leaves, Hits.of(numbers, addresses, np.zeros(len(ids))))
+    return _shown(scan, leaves, Hits.of(numbers, decode(ids, leaves.leaves), np.zeros(len(ids))))
 
 
 def sample(scan: Scan, n: int, seed: int | None) -> pa.Table:

@@ -151,8 +151,9 @@ def of_leaves(rows: UnionRows, options: UnionOptions = _IN_MEMORY) -> Union:
     whole_union = _numbered(empty, ordered, there, numbers, named, by_table=options.by_table)
     if not options.indices:
         return whole_union
-    shown = [task(item) for item in ordered if there.get(item.object_id) is not None]
-    own = _leaf_indices(shown, kept, builder, index_parts.in_leaves(options.indices, wide))
+    shown = index_parts.largest([item for item in ordered if there.get(item.object_id) is not None])
+    leafwise = index_parts.in_leaves(options.indices, wide)
+    own = _leaf_indices([task(item) for item in shown], kept, builder, leafwise)
     return _with_indices(whole_union, builder, kept, [*wide, *own])
 
 

@@ -13,6 +13,7 @@ from lance.dataset import Index, IndexFile
 
 from lancepart.model.aliases import JsonObject
 from lancepart.storage.dataset import Dataset
+from lancepart.storage.leaf_handle import LeafHandle
 from lancepart.storage.root import Root, check_location
 from lancepart.storage.translate import storage_errors
 
@@ -51,9 +52,9 @@ def checked_value(value: object, kind: type[Checked]) -> Checked:
 
 
 def entry(
-    handle: Dataset, name: str, column: int, facts: Mapping[str, Any], numbers: Iterable[int], base: int
+    handle: LeafHandle, name: str, column: int, facts: Mapping[str, Any], numbers: Iterable[int], base: int | None
 ) -> IndexEntry:
-    """An index over some fragments of a union, whose files are in the directory with a number."""
+    """An index over some fragments, whose files are in the directory with a number, or in the dataset's own."""
     type_url, value = facts["details"]
     return Index(
         uuid=facts["uuid"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,14 @@ def build_index(
             name
         )
     return newer
+
+
+def with_parts(root: Root, location: str, parts: Sequence[RecordedPart], *, base: int) -> int:
+    """Make a version with parts of an index that an older one had, in place of what it has under their name."""
+    handle = open_leaf(root, location, base)
+    old = [item for name in {part.name for part in parts} for item in _named(handle, name)]
+    entries = [index_facts.entry(handle, part.name, part.column, part.facts, part.numbers, None) for part in parts]
+    return leaf_data.commit_version(root, location, lance.LanceOperation.CreateIndex(entries, old), base)
 
 
 def drop_index(root: Root, location: str, name: str, *, base: int) -> int | None:

@@ -21,6 +21,7 @@ from lancepart.errors import (
 from lancepart.format.names import INDICES
 from lancepart.layout.declared_indices import Index, declared
 from lancepart.maintain import leaf_tasks, table_index
+from lancepart.storage import leaf_handle
 
 WIDTH = 4
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string()), ("v", pa.list_(pa.float32(), WIDTH))])
@@ -348,3 +349,56 @@ def test_a_table_wide_index_serves_until_the_one_in_its_place_is_built(
     assert seen == [before.segments]
     assert len(after.segments) == 1
     assert after.segments != before.segments
+
+
+def segments(table: lp.PartitionedTable, partition: str) -> dict[str, set[str]]:
+    """The parts of a leaf's indices by their ids."""
+    (leaf,) = table.scan(f"k = '{partition}'").plan().leaves
+    handle = leaf_handle.open_leaf(table._manifest.root, leaf.location, leaf.read_version)
+    return {each.name: {str(part.uuid) for part in each.segments} for each in handle.describe_indices()}
+
+
+def test_compaction_keeps_the_parts_of_indices_over_rows_that_stay(table: lp.PartitionedTable) -> None:
+    table.maintenance.create_index("id", progress=False)
+    table.maintenance.create_index("k", "FTS", progress=False)
+    before = segments(table, "large")
+    for start in range(10_000, 10_050, 10):
+        table.append(rows("large", 10, start))
+    table.delete("id IN (7, 10005)")
+
+    table.maintenance.compact(target_rows=1_000, progress=False)
+
+    after = segments(table, "large")
+    assert len(after["id_idx"]) == 2
+    assert before["id_idx"] < after["id_idx"]
+    assert len(after["k_idx"]) == 1
+    assert after["k_idx"] != before["k_idx"]
+    for name in ("id_idx", "k_idx"):
+        assert covered(table, name)["large"][:2] == (5_048, 5_048)
+    for dataset in (table.to_lance(), table.publish_lance()):
+        found = dataset.to_table(filter="id IN (6, 7, 4999, 10004, 10005, 10049)")
+        assert sorted(found["id"].to_pylist()) == [6, 4_999, 10_004, 10_049]
+    assert sorted(table.scan("id IN (6, 7, 10004, 10005)").to_arrow()["id"].to_pylist()) == [6, 10_004]
+
+
+def test_compaction_lets_table_wide_indices_cover_what_moved_by_a_part_more(table: lp.PartitionedTable) -> None:
+    table.maintenance.create_index("v", "IVF_FLAT", scope="table", num_partitions=2, progress=False)
+    table.maintenance.create_index("id", "BTREE", scope="table", progress=False)
+    (vectors, keys) = declared(table._manifest.snapshot())
+    for start in range(10_000, 10_050, 10):
+        table.append(rows("small", 10, start))
+
+    table.maintenance.compact(progress=False)
+
+    after = {each.name: each for each in declared(table._manifest.snapshot())}
+    for before in (vectors, keys):
+        assert after[before.name].segments[:1] == before.segments
+        assert len(after[before.name].segments) == 2
+        assert covered(table, before.name, "table")["large"] == (5_000, 5_000, 1)
+        assert covered(table, before.name, "table")["small"] == (100, 100, 1)
+    query = rows("small", 1, 10_000)["v"][0].as_py()
+    assert table.search(query, "v", k=1, nprobes=2).to_arrow()["id"].to_pylist() == [10_000]
+
+    table.append(pa.concat_tables([rows("large", 10, 20_000), rows("small", 10, 20_100)]))
+    table.maintenance.compact(progress=False)
+    assert [len(each.segments) for each in declared(table._manifest.snapshot())] == [1, 1]

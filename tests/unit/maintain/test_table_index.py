@@ -14,7 +14,7 @@ import pytest
 import lancepart as lp
 from lancepart.errors import InvalidInputError
 from lancepart.layout.declared_indices import Index
-from lancepart.maintain import indices
+from lancepart.maintain import indices, leaf_maintenance
 from lancepart.read import leaf as reading
 from lancepart.read import search_vectors
 from lancepart.read.leaf import LeafTask
@@ -255,7 +255,7 @@ def test_a_table_wide_index_that_covers_few_rows_gives_way_to_those_of_leaves(
     table.maintenance.create_index("v", scope="leaf", num_partitions=2, progress=False)
     assert "table-wide index 'wide' (IVF_FLAT))" in ways(table)[0]
 
-    table.maintenance.compact(progress=False)
+    leaf_maintenance.compact(table._manifest, progress=False)
 
     assert all("index 'v_idx' (IVF_FLAT)" in way and "table-wide" not in way for way in ways(table)[1:])
     assert len(table.search([0.0] * WIDTH, k=50, fast_search=True).to_list()) == 50
@@ -278,5 +278,5 @@ def test_a_plan_tells_the_rows_that_a_table_wide_index_does_not_cover(table: lp.
     assert sum("(IVF_FLAT), 11 rows flat, 1011 rows" in way for way in found[1:]) == TENANTS - 1
     assert sum("(IVF_FLAT), 10 rows flat, 1010 rows" in way for way in found[1:]) == 1
     assert sum(way.endswith(": flat, 1 rows") for way in found[1:]) == 1
-    table.maintenance.compact(progress=False)
+    leaf_maintenance.compact(table._manifest, progress=False)
     assert "together (flat)" in ways(table)[0]

@@ -16,6 +16,7 @@ import pytest
 import lancepart as lp
 from lancepart.format.numbers import FIRST
 from lancepart.maintain import collect
+from lancepart.read import index_parts
 from tests.transactions.aged import grow_old
 
 SCHEMA = pa.schema(
@@ -320,3 +321,31 @@ def test_a_check_names_an_index_that_a_published_union_has_lost(tmp_path: Path) 
     (fault,) = table.inspect.broken_unions().to_pylist()
 
     assert first.name in fault["error"]
+
+
+def test_rows_of_an_indexed_leaf_are_taken_by_their_ids(tmp_path: Path) -> None:
+    table = table_at(tmp_path)
+    table.maintenance.create_index("id", "BTREE", scope="leaf", progress=False)
+    table.append(rows(150, 200))
+    found = table.scan("id IN (7, 41, 160)", columns=["id"], with_row_id=True).to_arrow()
+
+    taken = table.take(found["_rowid"])
+
+    assert taken["id"].to_pylist() == found["id"].to_pylist()
+    with table.transaction() as inside:
+        inside.append(rows(200, 210))
+        assert ids(inside.scan("id IN (7, 41, 205)").to_arrow()) == Counter([7, 41, 205])
+
+
+def test_of_very_many_leaves_the_largest_have_their_indices_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = table_at(tmp_path)
+    table.append([{**row, "tenant": "tenant 2"} for row in rows(150, 200)])
+    table.maintenance.create_index("id", "BTREE", scope="leaf", progress=False)
+    monkeypatch.setattr(index_parts, "MOST_LEAVES", 1)
+
+    for dataset in (table.to_lance(), lance.dataset(table.publish_lance().uri)):
+        (index,) = dataset.describe_indices()
+        assert (len(index.segments), index.num_rows_indexed) == (1, 100)
+        assert_right(dataset, table)

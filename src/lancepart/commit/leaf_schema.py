@@ -83,7 +83,8 @@ def stage_new_rows(
 
 def prepared(root: Root, metadata: TableMetadata, location: str, version: int | None) -> Prepared:
     """A version of a leaf that can take rows of the table's schema as it is now, made if need be."""
-    handle = kept_leaf(root, location, version) or leaf_handle.open_leaf(root, location, version)
+    kept = kept_leaf(root, location, version)
+    handle = leaf_handle.open_leaf(root, location, version) if kept is None else kept
     met, kind = _known(metadata).met, _kind(handle)
     if (columns := met.get(kind)) is not None:
         return Prepared(version=version, columns=columns, handle=handle)

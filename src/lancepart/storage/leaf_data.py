@@ -176,7 +176,9 @@ def commit_version(
         uri, options = leaf_uri(root, location), root.lance_options
         if base is not None:
             kept = kept_leaf(root, location, base)
-            start = kept or (uri if base >> 63 else lance.dataset(uri, version=base, storage_options=options))
+            start: str | lance.LanceDataset = uri if kept is None else kept
+            if kept is None and not base >> 63:
+                start = lance.dataset(uri, version=base, storage_options=options)
             done = lance.LanceDataset.commit(
                 start, operation, read_version=base, detached=True, storage_options=options
             )

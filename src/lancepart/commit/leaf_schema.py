@@ -83,7 +83,8 @@ def stage_new_rows(
 
 def as_it_is(root: Root, metadata: TableMetadata, location: str, version: int | None) -> Prepared | None:
     """A version of a leaf that takes rows of the table's schema as it is, open; None if another must be made."""
-    handle = kept_leaf(root, location, version) or leaf_handle.open_leaf(root, location, version)
+    kept = kept_leaf(root, location, version)
+    handle = leaf_handle.open_leaf(root, location, version) if kept is None else kept
     met, kind = _known(metadata).met, _kind(handle)
     if (columns := met.get(kind)) is None:
         shape = leaf_handle.shape_of(handle)

@@ -39,7 +39,10 @@ _SMALL_BYTES = 4 << 20
 """Leaves no larger than that have the columns that searches show kept in memory."""
 _LEAST_CAPACITY = 16 * _SMALL_BYTES
 _TOGETHER_BYTES, _OFTEN = 64 << 20, 4
-"""Columns of all leaves together are kept as one block if they take no more, once so many searches needed them."""
+"""Columns of all leaves together are kept as one block if they take no more, once so many searches needed them.
+
+To put those of 1,000 leaves together takes 12 ms of CPU if they are kept already, and saves 1 ms a search.
+"""
 
 
 class SearchLeaves:

@@ -178,8 +178,9 @@ def commit_version(
         uri, options = leaf_uri(root, location), root.lance_options
         if base is not None:
             kept = kept_leaf(root, location, base)
-            opened = kept if isinstance(kept, lance.LanceDataset) else handle
-            start = opened or (uri if base >> 63 else lance.dataset(uri, version=base, storage_options=options))
+            start: str | lance.LanceDataset | None = handle if kept is None else kept
+            if start is None:
+                start = uri if base >> 63 else lance.dataset(uri, version=base, storage_options=options)
             done = lance.LanceDataset.commit(
                 start, operation, read_version=base, detached=True, storage_options=options
             )

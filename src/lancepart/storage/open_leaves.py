@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+import lance
+
 from lancepart.storage.cache import cache, handle_size
-from lancepart.storage.leaf_handle import LeafHandle, open_leaf
+from lancepart.storage.leaf_handle import LeafHandle, leaf_dataset
 from lancepart.storage.root import Root
 
 
@@ -14,11 +16,11 @@ def leaf_key(root: Root, location: str, branch: str | None, version: int) -> tup
     return root.uri, tuple(sorted(root.storage_options.items())), location, branch, version
 
 
-def kept_leaf(root: Root, location: str, version: int | None) -> LeafHandle | None:
+def kept_leaf(root: Root, location: str, version: int | None) -> lance.LanceDataset | None:
     """The open table of a version of a leaf, if searches or scans keep it."""
     if version is None or not cache.holds(key := ("leaf", *leaf_key(root, location, None, version))):
         return None
-    return cache.get(key, lambda: open_leaf(root, location, version, session=cache.session), handle_size)
+    return cache.get(key, lambda: leaf_dataset(root, location, version, session=cache.session), handle_size)
 
 
 def keep_leaf(root: Root, location: str, handle: LeafHandle) -> None:

@@ -27,6 +27,7 @@ from lancepart.spark.source import (
 from lancepart.spark.spark_plan import Pickled
 from lancepart.spark.tasks import handed
 from lancepart.spark.types import read_schema, spark_schema
+from lancepart.storage.root import Root
 from lancepart.table import PartitionedTable, open_table
 from pyspark_lancepart.functions import ReadFunction, WriteFunction, command
 
@@ -107,6 +108,20 @@ def _partitions(options: Options, request: table_messages.PartitionsRequest) -> 
     return table_messages.PartitionsReply(partitions=partitions_of(_pinned(options, request.version)))
 
 
+def _keys(options: Options, request: table_messages.KeysRequest) -> Message:
+    from lancepart.spark import writing
+
+    parts = writing.keys_of_new(options, read_schema(request.schema), request.by)
+    return table_messages.KeysReply(partitioning=tuple(part.to_json() for part in parts))
+
+
+def _evolve(options: Options, request: table_messages.EvolveRequest) -> Message:
+    from lancepart.spark import altering
+
+    altering.alter_at(Root.parse(*location(options)), request.changes)
+    return table_messages.Nothing()
+
+
 def _delete(options: Options, request: table_messages.DeleteRequest) -> Message:
     """Remove rows by filters that mean the same here as in Spark."""
     if plain_tables.is_plain(options):
@@ -177,6 +192,8 @@ _ANSWERS: Mapping[str, Callable[[Options, Any], Message]] = {
     "handed_over": _handed_over,
     "search": _search,
     "search_rows": _search_rows,
+    "keys": _keys,
+    "evolve": _evolve,
     "partitions": _partitions,
     "delete": _delete,
     "write": _write,

@@ -167,6 +167,28 @@ class InlineReply(Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EvolveRequest(Message):
+    """Changes of the columns of a table that is known by its path, in their order."""
+
+    changes: tuple[JsonMapping, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeysRequest(Message):
+    """A table that is not there yet: its columns, and how it is to be partitioned unless an option says so."""
+
+    schema: JsonMapping
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeysReply(Message):
+    """What its rows can be brought together by."""
+
+    partitioning: tuple[JsonMapping, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionsRequest(Message):
     """The snapshot whose partitions are listed."""
 

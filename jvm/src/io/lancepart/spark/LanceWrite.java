@@ -51,10 +51,15 @@ final class LanceWrite implements RequiresDistributionAndOrdering {
     return SmallRowBatchWrite.of(new PlannedWrite(merged, request, info.schema()), info.schema());
   }
 
-  /** One batch of a stream: the query's id stays the same over restarts, so that Python knows a batch that comes again. */
+  /**
+   * One batch of a stream: the query's id stays the same over restarts, so that Python knows a batch that comes again. Of a
+   * query in complete mode each batch is the whole result: the session's setting for partitions is about batch jobs.
+   */
   @Override
   public StreamingWrite toStreaming() {
-    ObjectNode stream = Protocol.JSON.createObjectNode().put("query", info.queryId()).put("mode", request.mode());
+    boolean chosen = info.options().containsKey(LanceWriteBuilder.OVERWRITE_MODE);
+    String mode = request.mode().equals("dynamic") && !chosen ? "truncate" : request.mode();
+    ObjectNode stream = Protocol.JSON.createObjectNode().put("query", info.queryId()).put("mode", mode);
     request.by().forEach(stream.putArray("by")::add);
     return Streams.write(options, stream, info);
   }

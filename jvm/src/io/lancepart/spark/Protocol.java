@@ -138,6 +138,12 @@ final class Protocol {
 
   record InlineReply(byte[] rows) {}
 
+  record EvolveRequest(JsonNode changes) {}
+
+  record KeysRequest(JsonNode schema, List<String> by) {}
+
+  record KeysReply(JsonNode partitioning) {}
+
   record PartitionsRequest(long version) {}
 
   record PartitionsReply(JsonNode partitions) {}
@@ -205,6 +211,8 @@ final class Protocol {
     READ_ONLY(ReadOnlyRequest.class, RowsReply.class, false),
     SEARCH(SearchRequest.class, SearchReply.class, false),
     SEARCH_ROWS(SearchRowsRequest.class, InlineReply.class, false),
+    KEYS(KeysRequest.class, KeysReply.class, false),
+    EVOLVE(EvolveRequest.class, Nothing.class, true),
     PARTITIONS(PartitionsRequest.class, PartitionsReply.class, false),
     DELETE(DeleteRequest.class, Committed.class, true),
     WRITE(WriteRequest.class, WriteReply.class, true),

@@ -82,6 +82,7 @@ def _scan(options: Options, request: table_messages.ScanRequest) -> Message:
         leaves_read=found.pruning.read,
         leaves_pruned=found.pruning.pruned,
         fragments=found.pruning.fragments,
+        file_bytes=found.pruning.bytes,
         reasons=found.pruning.reasons,
         unused=unused_filters(request.pushed, table.schema),
     )
@@ -139,9 +140,13 @@ def _write(options: Options, request: table_messages.WriteRequest) -> Message:
 
 
 def _commit(options: Options, request: table_messages.CommitRequest) -> Message:
-    from lancepart.spark import planned_writes
+    from lancepart.spark import planned_writes, written
 
-    return table_messages.Committed(version=planned_writes.loads(request.writer).commit(request.reports))
+    version = planned_writes.loads(request.writer).commit(request.reports)
+    found = written.measured(request.reports)
+    return table_messages.Committed(
+        version=version, rows=found.rows, files=found.files, bytes=found.bytes, removed=found.removed
+    )
 
 
 def _abort(options: Options, request: table_messages.AbortRequest) -> Message:
@@ -168,7 +173,7 @@ def _fresh(options: Options) -> PartitionedTable:
     """The table at the snapshot that its options name, or the newest of now."""
     root, storage = location(options)
     if plain_tables.is_plain(options):
-        return plain_tables.named(options, storage)
+        return plain_tables.named(options, storage, wanted_version(options))
     return warm.fresh(root, wanted_version(options), storage)
 
 

@@ -84,13 +84,18 @@ final class FilterJson {
     return true;
   }
 
-  /** Whether a filter only tests if there are bytes in a column: Spark would have to be given all of them to do it again. */
+  /** Whether a filter only tests if there is a value in a column. */
+  static boolean testsNull(Expression expression) {
+    return expression instanceof GeneralScalarExpression scalar && NULL_TESTS.contains(scalar.name())
+        && scalar.children()[0] instanceof NamedReference reference && reference.fieldNames().length == 1;
+  }
+
+  /** Whether it does so for bytes: Spark would have to be given all of them to do it again. */
   static boolean testsBytes(Expression expression, StructType schema) {
-    if (!(expression instanceof GeneralScalarExpression scalar) || !NULL_TESTS.contains(scalar.name())
-        || !(scalar.children()[0] instanceof NamedReference reference) || reference.fieldNames().length != 1) {
+    if (!testsNull(expression)) {
       return false;
     }
-    String name = reference.fieldNames()[0];
+    String name = ((NamedReference) expression.children()[0]).fieldNames()[0];
     return Arrays.asList(schema.fieldNames()).contains(name) && schema.apply(name).dataType() instanceof BinaryType;
   }
 

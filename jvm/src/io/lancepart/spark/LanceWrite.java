@@ -5,6 +5,8 @@ import io.lancepart.spark.Protocol.WriteRequest;
 import java.util.Map;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
@@ -16,6 +18,7 @@ final class LanceWrite implements RequiresDistributionAndOrdering {
   private final LogicalWriteInfo info;
   private final WriteRequest request;
   private final WriteLayout layout;
+  private final WriteMetrics metrics = new WriteMetrics();
 
   LanceWrite(Map<String, String> options, LogicalWriteInfo info, WriteRequest request, WriteLayout layout) {
     this.options = options;
@@ -48,7 +51,7 @@ final class LanceWrite implements RequiresDistributionAndOrdering {
   @Override
   public BatchWrite toBatch() {
     var merged = layout.with(Options.merged(options, info.options().asCaseSensitiveMap()));
-    return SmallRowBatchWrite.of(new PlannedWrite(merged, request, info.schema()), info.schema());
+    return SmallRowBatchWrite.of(new PlannedWrite(merged, request, info.schema(), metrics), info.schema());
   }
 
   /**
@@ -62,6 +65,16 @@ final class LanceWrite implements RequiresDistributionAndOrdering {
     ObjectNode stream = Protocol.JSON.createObjectNode().put("query", info.queryId()).put("mode", mode);
     request.by().forEach(stream.putArray("by")::add);
     return Streams.write(options, stream, info);
+  }
+
+  @Override
+  public CustomMetric[] supportedCustomMetrics() {
+    return WriteMetrics.supported();
+  }
+
+  @Override
+  public CustomTaskMetric[] reportDriverMetrics() {
+    return metrics.values();
   }
 
   @Override

@@ -115,7 +115,7 @@ final class Protocol {
 
   record ScanReply(
       JsonNode schema, ReadPlan read, int tasks, JsonNode keys, JsonNode partitioning, long rows, long bytes,
-      long estimatedBytes, long leavesRead, long leavesPruned, long fragments, List<String> reasons,
+      long estimatedBytes, long leavesRead, long leavesPruned, long fragments, long fileBytes, List<String> reasons,
       List<Integer> unused) {}
 
   record HandedOverRequest(List<String> columns) {}
@@ -150,7 +150,7 @@ final class Protocol {
 
   record DeleteRequest(List<JsonNode> where) {}
 
-  record Committed(Long version) {}
+  record Committed(Long version, long rows, long files, long bytes, long removed) {}
 
   record WriteRequest(
       String mode, JsonNode schema, List<String> by, List<JsonNode> handled, List<JsonNode> pushed, Long version,

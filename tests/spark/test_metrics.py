@@ -7,6 +7,8 @@ import io
 import time
 from typing import Any
 
+import lance
+import pyarrow as pa
 import pytest
 
 from tests.spark.warehouse import Sql
@@ -46,11 +48,36 @@ def test_a_scan_says_what_it_reads_and_why(sql: Sql) -> None:
     first = shown(sql.spark)
     assert (first["leaves read"], first["leaves pruned"], first["fragments read"]) == ("2", "3", "2")
     assert int(first["planning time (ms)"].replace(",", "")) >= 0
+    assert first["rows after Lance's filter"] == "398"
+    everything = sum(sql.table("ns", "t").inspect.partitions().column("bytes").to_pylist())
+    assert 0 < number(first["bytes of files read"]) < everything
     returned = [value for name, value in first.items() if "returned from Python" in name]
     frame.collect()
     again = shown(sql.spark)
     assert [value for name, value in again.items() if "returned from Python" in name] == returned
     assert returned
+
+
+def number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+@pytest.mark.slow
+def test_a_write_says_what_it_wrote(sql: Sql) -> None:
+    sql("CREATE TABLE @.ns.t (id BIGINT, k BIGINT) PARTITIONED BY (k)")
+    name = f"{sql.name}.ns.t"
+    sql.spark.range(0, 1000, 1, 1).selectExpr("id", "id % 5 AS k").writeTo(name).append()
+    made = shown(sql.spark)
+    assert [number(made[f"{what} written"]) for what in ("rows", "files")] == [1000, 5]
+    size = sum(sql.table("ns", "t").inspect.partitions().column("bytes").to_pylist())
+    assert number(made["bytes written"]) == size
+    assert made["rows removed"] == "0"
+    sql.spark.sql(f"UPDATE {name} SET id = id + 5000 WHERE id * 2 < 20")
+    changed = shown(sql.spark)
+    assert [changed["rows written"], changed["rows removed"]] == ["10", "10"]
+    lance.write_dataset(pa.table({"id": range(10)}), f"{sql.root}/plain.lance")
+    sql.spark.range(0, 7, 1, 1).writeTo(f"{sql.name}.plain").append()
+    assert [shown(sql.spark)[f"{what} written"] for what in ("rows", "files")] == ["7", "1"]
 
 
 def test_lineage_names_a_table_by_its_place(sql: Sql) -> None:

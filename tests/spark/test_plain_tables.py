@@ -54,6 +54,9 @@ def test_filters_limits_and_counts_are_pushed(plain: Sql) -> None:
     assert "aggregates" in explained(plain.spark.sql(f"SELECT count(*), max(id) FROM {plain.name}.plain"))
     assert plain("SELECT count(*), max(id) FROM @.plain") == [(10, 9)]
     assert len(plain("SELECT id FROM @.plain LIMIT 3")) == 3
+    plain("DELETE FROM @.plain WHERE id = 0")
+    with pytest.raises(Exception, match="loaded at snapshot"):
+        plain.spark.read.option("version", "1").table(f"{plain.name}.plain").count()
 
 
 def test_a_table_that_was_replaced_is_not_taken_for_the_old_one(plain: Sql) -> None:

@@ -99,6 +99,8 @@ def test_vectors_keep_their_length(sql: Sql) -> None:
 @pytest.mark.slow
 def test_texts_keep_their_length(sql: Sql) -> None:
     sql("CREATE TABLE @.ns.t (id INT, c CHAR(4), v VARCHAR(3)) PARTITIONED BY (v)")
+    assert [row[:2] for row in sql("DESCRIBE @.ns.t")[:3]] == [("id", "int"), ("c", "char(4)"), ("v", "varchar(3)")]
+    assert "VARCHAR(3)" in sql("SHOW CREATE TABLE @.ns.t")[0][0]
     sql("INSERT INTO @.ns.t VALUES (1, 'x', 'abc'), (2, 'y', 'd')")
     for table in ("@.ns.t", "@.ns.copy"):
         assert sql(f"SELECT id, c, v FROM {table} WHERE c = 'x'") == [(1, "x   ", "abc")]

@@ -75,6 +75,57 @@ def test_options_say_the_same_and_files_end_at_a_size(spark: Any, tmp_path: Path
 
 
 @pytest.mark.slow
+def test_a_property_says_where_files_end(sql: Sql) -> None:
+    rows = "SELECT /*+ COALESCE(1) */ id, repeat(uuid(), 4) AS t FROM range(20000)"
+    for name, size in (("small", "256k"), ("large", "64m")):
+        sql(f"CREATE TABLE @.ns.{name} (id BIGINT, t STRING) TBLPROPERTIES ('write.target-file-size' = '{size}')")
+        sql(f"INSERT INTO @.ns.{name} {rows}")
+    small = sql.table("ns", "small").inspect.fragments().column("bytes").to_pylist()
+    assert files(sql.table("ns", "large")) == 1
+    assert len(small) > 3
+    assert max(small) < 3 * (256 << 10)
+    sql("UPDATE @.ns.small SET t = concat(t, '!') WHERE id % 2 = 0")
+    assert sql("SELECT count(*), sum(id) FROM @.ns.small") == [(20_000, sum(range(20_000)))]
+
+
+@pytest.mark.slow
+def test_rows_of_a_new_path_are_brought_together_by_functions_too(spark: Any, tmp_path: Path) -> None:
+    rows = spark.range(2_000).selectExpr("id", "timestamp_seconds(id * 86400) AS ts").repartition(4)
+    for number, by in enumerate(("bucket(id, 3)", "year(ts)", "year(ts), bucket(id, 2)")):
+        place = str(tmp_path / str(number))
+        rows.write.format("lancepart").options(partition_by=by, distribution="hash").save(place)
+        table = lp.open_table(place)
+        assert {each["fragments"] for each in table.inspect.partitions().to_pylist()} == {1}
+        assert table.scan().count() == 2_000
+    with pytest.raises(Exception, match="nothing"):
+        rows.write.format("lancepart").options(partition_by="year(nothing)", distribution="hash").save(f"{tmp_path}/x")
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.slow
+def test_every_partition_function_makes_a_table(sql: Sql) -> None:
+    from pyspark.sql.functions import partitioning
+
+    name = f"{sql.name}.ns.made"
+    frame = sql.spark.sql("SELECT id, timestamp_seconds(id * 3600 * 7) AS ts, concat('n', id) AS s FROM range(100)")
+    given: dict[str, tuple[Any, list[str]]] = {
+        "years": (partitioning.years("ts"), ["year"]),
+        "months": (partitioning.months("ts"), ["year", "month"]),
+        "days": (partitioning.days("ts"), ["year", "month", "day"]),
+        "hours": (partitioning.hours("ts"), ["year", "month", "day", "hour"]),
+        "bucket": (partitioning.bucket(4, "id"), ["bucket"]),
+        "identity": (frame.s, ["identity"]),
+    }
+    for by, expected in given.values():
+        frame.writeTo(name).partitionedBy(by).createOrReplace()
+        fields = sql.table("ns", "made").spec.fields
+        assert [field.transform.name for field in fields if field.transform is not None] == expected
+        assert sql(f"SELECT count(*), sum(id) FROM {name} WHERE id < 50") == [(50, sum(range(50)))]
+    frame.writeTo(f"{sql.name}.ns.two").partitionedBy(partitioning.years("ts"), partitioning.bucket(2, "id")).create()
+    assert [field.field_id for field in sql.table("ns", "two").spec.fields] == ["ts_year", "id_bucket"]
+
+
+@pytest.mark.slow
 def test_columns_come_with_rows_where_the_statement_says_so(sql: Sql) -> None:
     sql("CREATE TABLE @.ns.t (id INT, k STRING) PARTITIONED BY (k)")
     sql("INSERT INTO @.ns.t VALUES (1, 'a')")
@@ -102,9 +153,19 @@ def test_columns_come_with_a_frame_where_an_option_says_so(sql: Sql, tmp_path: P
         "append"
     ).saveAsTable(name)
     assert sorted(sql(f"SELECT id, k, price, note FROM {name}")) == [(1, "a", 2.5, None), (2, "a", 2.5, "x")]
-    saved = lp.create_table(tmp_path / "t", pa.schema([("id", pa.int64())]))
-    with pytest.raises(Exception, match="for tables of a catalog"):
-        frame.select("id").write.format("lancepart").option("mergeSchema", "true").mode("append").save(saved.root)
+    saved = lp.create_table(tmp_path / "t", pa.schema([("id", pa.int32()), ("k", pa.string())]), ["k"])
+    saved.append([{"id": 1, "k": "b"}])
+    by_path = frame.write.format("lancepart").mode("append")
+    with pytest.raises(Exception, match=r"too many|TOO_MANY|extra|EXTRA"):
+        by_path.save(saved.root)
+    by_path.option("mergeSchema", "true").save(saved.root)
+    expected = [{"id": 1, "k": "a", "price": 2.5}, {"id": 1, "k": "b", "price": None}]
+    assert sorted(saved.scan().to_arrow().to_pylist(), key=lambda row: row["k"]) == expected
+    assert saved.schema.field("id").type == pa.int64()
+    sql(f"ALTER TABLE lancepart.`{saved.root}` RENAME COLUMN price TO cost")
+    assert saved.schema.names == ["id", "k", "cost"]
+    with pytest.raises(Exception, match="no properties"):
+        sql(f"ALTER TABLE lancepart.`{saved.root}` SET TBLPROPERTIES (a = 'b')")
 
 
 @pytest.mark.slow

@@ -151,6 +151,20 @@ def test_complete_mode_replaces_the_table(lines: Lines, root: str) -> None:
 
 
 @pytest.mark.slow
+def test_complete_mode_replaces_all_partitions_whatever_the_setting_for_batch_jobs(lines: Lines, root: str) -> None:
+    made = lp.create_table(root, pa.schema([("k", pa.int32()), ("n", pa.int64())]), ["k"])
+    made.append([{"k": 77, "n": 1}])
+    counted = lines.frame().groupBy("k").count().selectExpr("k", "count AS n")
+    lines.send(rows(1, 2))
+    lines.spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        lines.run(counted.writeStream.format("lancepart").option("path", root).outputMode("complete"))
+    finally:
+        lines.spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+    assert sorted(row["k"] for row in made.scan().to_arrow().to_pylist()) == [1, 2]
+
+
+@pytest.mark.slow
 def test_batches_are_upserted_once(lines: Lines, table: lp.PartitionedTable) -> None:
     upsert = lp.spark.upsert_batches(table, on=["id"])
     lines.send(rows(1, 2, t="old"), rows(2, 3, t="new"))

@@ -68,6 +68,11 @@ def bare(arrow_type: pa.DataType) -> pa.DataType:
     return map_children(arrow_type, lambda field: pa.field(field.name, bare(field.type), nullable or field.nullable))
 
 
+def is_marked(field: pa.Field) -> bool:
+    """Whether a column of bytes is marked to hold blobs."""
+    return bool((field.metadata or {}).get(BLOB_MARK.encode()) == b"true")
+
+
 def is_blob(arrow_type: pa.DataType) -> bool:
     """Whether a type is Lance's own for blobs."""
     return isinstance(arrow_type, pa.BaseExtensionType) and arrow_type.extension_name == BLOB_TYPE
@@ -75,7 +80,7 @@ def is_blob(arrow_type: pa.DataType) -> bool:
 
 def stores(leaf_type: pa.DataType, field: pa.Field) -> bool:
     """Whether a leaf's type is how Lance stores a column; bytes that are marked as blobs get a type of their own."""
-    marked = is_blob(field.type) or (field.metadata or {}).get(BLOB_MARK.encode()) == b"true"
+    marked = is_blob(field.type) or is_marked(field)
     alike = leaf_type == field.type or bare(leaf_type) == bare(field.type)
     return alike or (is_blob(leaf_type) and marked)
 

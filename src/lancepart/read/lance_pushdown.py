@@ -7,7 +7,7 @@ with zero is pushed down in a form that finds no fewer rows, and is then evaluat
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import copysign
 
@@ -44,21 +44,28 @@ _LOOSER: dict[tuple[bool, str], str] = {
 }
 
 
-def lance_filter(predicate: Predicate, types: Mapping[str, pa.DataType]) -> Pushdown:
-    """The part of a filter to push down; ``types`` are the columns that a leaf has just as the table has them."""
+def lance_filter(
+    predicate: Predicate, types: Mapping[str, pa.DataType], blobs: Collection[str] = frozenset()
+) -> Pushdown:
+    """The part of a filter to push down; ``types`` are the columns that a leaf has just as the table has them.
+
+    Of ``blobs`` Lance tests only whether there is one: for anything else it would read the bytes of all rows.
+    """
     match predicate:
         case And(operands=operands):
-            parts = [lance_filter(operand, types) for operand in operands]
+            parts = [lance_filter(operand, types, blobs) for operand in operands]
             kept = tuple(part for part, _ in parts if part is not None)
             exact = all(exact for _, exact in parts)
             return (And(operands=kept) if len(kept) > 1 else kept[0] if kept else None), exact
         case Or(operands=operands):
-            parts = [lance_filter(operand, types) for operand in operands]
+            parts = [lance_filter(operand, types, blobs) for operand in operands]
             kept = tuple(part for part, _ in parts if part is not None)
             return (Or(operands=kept), all(exact for _, exact in parts)) if len(kept) == len(parts) else _NOTHING
         case Not() | Is():
-            return (predicate, True) if lance_filter(predicate.operand, types)[1] else _NOTHING
-        case _ if not predicate.columns() <= types.keys() or not is_portable(predicate):
+            return (predicate, True) if lance_filter(predicate.operand, types, blobs)[1] else _NOTHING
+        case IsNull(column=column) if column in blobs:
+            return predicate, True
+        case _ if not predicate.columns() <= types.keys() - set(blobs) or not is_portable(predicate):
             return _NOTHING
         case Comparison(literal=literal) if _is_zero(literal):
             return _beside_zero(predicate)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lancepart.layout.columns import AS_BYTES, constant, to_table_columns
+from lancepart.layout.columns import AS_BYTES, constant, is_blob, is_marked, to_table_columns
 from lancepart.layout.layouts import layout_for, match
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.matching import Matching
@@ -109,7 +109,12 @@ def scanned(
     pushed, residual = _pushed(task, matching)
     shown = _fields(task.metadata, _needed(task, residual))
     names = [name for field in shown if (name := matching.names.get(field_id(field) or 0)) is not None]
-    options: LeafScanOptions = {"columns": names, "filter": pushed, **AS_BYTES, **_pace(task, handle)}
+    options: LeafScanOptions = {
+        "columns": names,
+        "filter": pushed,
+        **_handling(task, shown, matching),
+        **_pace(task, handle),
+    }
     if residual is None and task.limit is not None:
         options["limit"] = task.limit
     if late is not None:
@@ -159,7 +164,12 @@ def with_addresses(task: LeafTask) -> Iterator[pa.RecordBatch]:
     pushed, residual = _pushed(task, matching)
     shown = _fields(task.metadata, _needed(task, residual))
     names = [name for field in shown if (name := matching.names.get(field_id(field) or 0)) is not None]
-    options: LeafScanOptions = {"columns": names, "filter": pushed, **AS_BYTES, **_pace(task, handle)}
+    options: LeafScanOptions = {
+        "columns": names,
+        "filter": pushed,
+        **_handling(task, shown, matching),
+        **_pace(task, handle),
+    }
     options["with_row_address"] = True
     with storage_errors(f"read the leaf at {task.leaf.location!r}", task.root):
         for batch in handle.scanner(**options).to_batches():
@@ -283,13 +293,32 @@ def _pushed(task: LeafTask, matching: Matching) -> tuple[str | None, Predicate |
     predicate = task.predicate
     if predicate is None:
         return None, None
-    names, types = {}, {}
+    names, types, blobs = {}, {}, set()
     for field in _fields(task.metadata, sorted(predicate.columns())):
         number = field_id(field)
-        if number is not None and number in matching.names and matching.types[number] == field.type:
+        if number is None or number not in matching.names:
+            continue
+        if _is_blob(field, matching):
+            names[field.name] = matching.names[number]
+            blobs.add(field.name)
+        elif matching.types[number] == field.type:
             names[field.name], types[field.name] = matching.names[number], field.type
-    pushed, exact = shallow(*lance_filter(predicate, types))
+    pushed, exact = shallow(*lance_filter(predicate, types, blobs))
     return None if pushed is None else pushed.to_sql(names), None if exact else predicate
+
+
+def _is_blob(field: pa.Field, matching: Matching) -> bool:
+    number = field_id(field) or 0
+    return is_marked(field) or any(map(is_blob, (field.type, matching.types.get(number, field.type))))
+
+
+def _handling(task: LeafTask, shown: Sequence[pa.Field], matching: Matching) -> LeafScanOptions:
+    """Blobs as bytes, unless none is shown and a filter tests whether there is one, for which no byte is needed."""
+    tested = _fields(task.metadata, sorted(task.predicate.columns())) if task.predicate is not None else []
+    unread = any(_is_blob(field, matching) for field in tested)
+    if unread and not any(_is_blob(field, matching) for field in shown):
+        return {}
+    return {"blob_handling": AS_BYTES["blob_handling"]}
 
 
 def _needed(task: LeafTask, residual: Predicate | None) -> list[str]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.errors import UnsupportedOperationError
-from lancepart.layout.columns import AS_BYTES, bare, constant, is_blob, physical_name, to_table_columns
+from lancepart.layout.columns import AS_BYTES, bare, constant, is_blob, is_marked, physical_name, to_table_columns
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import TableMetadata, without_ids
@@ -92,11 +92,6 @@ def _stored(source: Source, number: int | None) -> pa.Field | None:
 def has_blobs(metadata: TableMetadata) -> bool:
     """Whether a column holds blobs, whose encoding depends on which leaves there are."""
     return any(is_blob(each.type) or is_marked(each) for each in metadata.schema)
-
-
-def is_marked(field: pa.Field) -> bool:
-    """Whether a column holds blobs in Lance's first encoding of them."""
-    return (field.metadata or {}).get(_BLOB_MARK) == b"true"
 
 
 class Builder:

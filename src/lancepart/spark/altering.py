@@ -22,6 +22,7 @@ from lancepart.spark.new_columns import new_columns
 from lancepart.spark.new_tables import sized
 from lancepart.spark.options import ORDER_BY, check_order, check_properties
 from lancepart.spark.types import VECTOR, read_type
+from lancepart.storage.root import Root
 
 AlterStep = Mapping[str, Any]
 
@@ -44,6 +45,17 @@ def alter(warehouse: Warehouse, path: Path, changes: Sequence[AlterStep]) -> Non
         warehouse.alter_properties(path, properties)
 
 
+def alter_at(root: Root, changes: Sequence[AlterStep]) -> None:
+    """Change the columns of a table that is known by its path, in one commit; it has no properties to change."""
+    for each in changes:
+        _refuse(each)
+    if any(each["change"] == "property" for each in changes):
+        raise UnsupportedOperationError(
+            "a table that is known by its path has no properties: a catalog keeps those of its tables"
+        )
+    _changed_at(root, lambda old: reduce(partial(_changed, {}), changes, old))
+
+
 def _check_columns(warehouse: Warehouse, entry: Entry, properties: Mapping[str, str | None]) -> None:
     """Refuse properties that the table's columns do not allow."""
     if not any(key == ORDER_BY or key.endswith(f".{VECTOR}") for key in properties):
@@ -60,7 +72,11 @@ def _check_columns(warehouse: Warehouse, entry: Entry, properties: Mapping[str, 
 
 def evolved(warehouse: Warehouse, entry: Entry, step: Callable[[TableMetadata], TableMetadata]) -> TableMetadata:
     """Change the definition of a table of the current layout, in one commit."""
-    manifest = find(moved(warehouse.catalog.root, entry.location))
+    return _changed_at(moved(warehouse.catalog.root, entry.location), step)
+
+
+def _changed_at(root: Root, step: Callable[[TableMetadata], TableMetadata]) -> TableMetadata:
+    manifest = find(root)
     if not capabilities(load(manifest)).evolution:
         raise UnsupportedOperationError("the table has an older layout: use lancepart.upgrade first")
     return create.change(catalog_of(manifest), step)

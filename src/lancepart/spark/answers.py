@@ -27,6 +27,7 @@ from lancepart.spark.source import (
 from lancepart.spark.spark_plan import Pickled
 from lancepart.spark.tasks import handed
 from lancepart.spark.types import read_schema, spark_schema
+from lancepart.storage.root import Root
 from lancepart.table import PartitionedTable, open_table
 from pyspark_lancepart.functions import ReadFunction, WriteFunction, command
 
@@ -81,6 +82,7 @@ def _scan(options: Options, request: table_messages.ScanRequest) -> Message:
         leaves_read=found.pruning.read,
         leaves_pruned=found.pruning.pruned,
         fragments=found.pruning.fragments,
+        file_bytes=found.pruning.bytes,
         reasons=found.pruning.reasons,
         unused=unused_filters(request.pushed, table.schema),
     )
@@ -107,6 +109,20 @@ def _partitions(options: Options, request: table_messages.PartitionsRequest) -> 
     return table_messages.PartitionsReply(partitions=partitions_of(_pinned(options, request.version)))
 
 
+def _keys(options: Options, request: table_messages.KeysRequest) -> Message:
+    from lancepart.spark import writing
+
+    parts = writing.keys_of_new(options, read_schema(request.schema), request.by)
+    return table_messages.KeysReply(partitioning=tuple(part.to_json() for part in parts))
+
+
+def _evolve(options: Options, request: table_messages.EvolveRequest) -> Message:
+    from lancepart.spark import altering
+
+    altering.alter_at(Root.parse(*location(options)), request.changes)
+    return table_messages.Nothing()
+
+
 def _delete(options: Options, request: table_messages.DeleteRequest) -> Message:
     """Remove rows by filters that mean the same here as in Spark."""
     if plain_tables.is_plain(options):
@@ -124,9 +140,13 @@ def _write(options: Options, request: table_messages.WriteRequest) -> Message:
 
 
 def _commit(options: Options, request: table_messages.CommitRequest) -> Message:
-    from lancepart.spark import planned_writes
+    from lancepart.spark import planned_writes, written
 
-    return table_messages.Committed(version=planned_writes.loads(request.writer).commit(request.reports))
+    version = planned_writes.loads(request.writer).commit(request.reports)
+    found = written.measured(request.reports)
+    return table_messages.Committed(
+        version=version, rows=found.rows, files=found.files, bytes=found.bytes, removed=found.removed
+    )
 
 
 def _abort(options: Options, request: table_messages.AbortRequest) -> Message:
@@ -153,7 +173,7 @@ def _fresh(options: Options) -> PartitionedTable:
     """The table at the snapshot that its options name, or the newest of now."""
     root, storage = location(options)
     if plain_tables.is_plain(options):
-        return plain_tables.named(options, storage)
+        return plain_tables.named(options, storage, wanted_version(options))
     return warm.fresh(root, wanted_version(options), storage)
 
 
@@ -177,6 +197,8 @@ _ANSWERS: Mapping[str, Callable[[Options, Any], Message]] = {
     "handed_over": _handed_over,
     "search": _search,
     "search_rows": _search_rows,
+    "keys": _keys,
+    "evolve": _evolve,
     "partitions": _partitions,
     "delete": _delete,
     "write": _write,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 import numpy as np
 import numpy.typing as npt
@@ -36,8 +37,12 @@ def opened(root: Root, location: str, version: str | int | None = None) -> Parti
     return PartitionedTable(PlainManifest.at(root, location, wanted))
 
 
-def named(options: Mapping[str, str], storage: Mapping[str, str], version: int | None = None) -> PartitionedTable:
-    """The plain Lance table that options name."""
+def named(
+    options: Mapping[str, str], storage: Mapping[str, str], version: int | str | datetime | None = None
+) -> PartitionedTable:
+    """The plain Lance table that options name, as it is now or at a version or tag."""
+    if isinstance(version, datetime):
+        raise UnsupportedOperationError("a plain Lance table is read at a version or a tag, not at a moment")
     return opened(Root.parse(options[ROOT], storage), options[LOCATION], version)
 
 

@@ -46,6 +46,7 @@ class Pruning:
     read: int = 0
     pruned: int = 0
     fragments: int = 0
+    bytes: int = 0
     reasons: tuple[str, ...] = ()
 
     @classmethod
@@ -59,6 +60,7 @@ class Pruning:
             read=len(leaves),
             pruned=max(0, everything - len(leaves)),
             fragments=sum(leaf.stats.fragments for leaf in leaves if leaf.stats is not None),
+            bytes=sum(map(leaf_bytes, leaves)),
             reasons=tuple(reason for spec in plan.specs if spec.kept for reason in spec.reasons)[:_MOST_REASONS],
         )
 

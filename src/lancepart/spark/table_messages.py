@@ -80,7 +80,8 @@ class ReadPlan(Message):
 class ScanReply(Message):
     """A planned scan: first the tasks that have a key each, then those of the same rows without keys.
 
-    ``reasons`` say for EXPLAIN why leaves are read, ``unused`` which of the pushed filters Spark alone applies.
+    ``file_bytes`` is the size of all files of the leaves that are read. ``reasons`` say for EXPLAIN why those are read,
+    ``unused`` which of the pushed filters Spark alone applies.
     """
 
     schema: JsonMapping
@@ -94,6 +95,7 @@ class ScanReply(Message):
     leaves_read: int
     leaves_pruned: int
     fragments: int
+    file_bytes: int
     reasons: tuple[str, ...]
     unused: tuple[int, ...]
 
@@ -167,6 +169,28 @@ class InlineReply(Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EvolveRequest(Message):
+    """Changes of the columns of a table that is known by its path, in their order."""
+
+    changes: tuple[JsonMapping, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeysRequest(Message):
+    """A table that is not there yet: its columns, and how it is to be partitioned unless an option says so."""
+
+    schema: JsonMapping
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeysReply(Message):
+    """What its rows can be brought together by."""
+
+    partitioning: tuple[JsonMapping, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionsRequest(Message):
     """The snapshot whose partitions are listed."""
 
@@ -189,9 +213,13 @@ class DeleteRequest(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed(Message):
-    """The snapshot that a commit made; none in a layout without snapshots."""
+    """The snapshot that a commit made, none in a layout without snapshots; and how much its tasks wrote."""
 
     version: int | None = None
+    rows: int = 0
+    files: int = 0
+    bytes: int = 0
+    removed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Self, cast
@@ -22,6 +22,7 @@ from lancepart.errors import (
     TableSchemaValidationError,
     UnsupportedOperationError,
 )
+from lancepart.layout import create
 from lancepart.layout.layouts import capabilities
 from lancepart.layout.metadata import STRONG
 from lancepart.maintain.discard import discard_new, withdraw_late
@@ -36,6 +37,7 @@ from lancepart.spark.repartitioning import refuse_new_cycles
 from lancepart.spark.results import dumps, loads
 from lancepart.spark.row_changes import Gone
 from lancepart.spark.source import location
+from lancepart.spark.spark_partitioning import KeyPart, key_parts
 from lancepart.spark.table_messages import WriteRequest
 from lancepart.spark.types import arrow_schema, from_spark, may_be_taken
 from lancepart.storage import leaf_data, leaf_handle
@@ -305,6 +307,14 @@ def _table(options: Options, request: WriteRequest, schema: Any) -> tuple[Partit
         table = create_table(root, nullable, by, transactions=mode, storage_options=storage)
         return table, table.metadata.salt
     return open_table(root, storage_options=storage), None
+
+
+def keys_of_new(options: Options, schema: Any, by: Sequence[str]) -> tuple[KeyPart, ...]:
+    """What the rows of a table that is to be made can be brought together by."""
+    given = {key.lower(): value for key, value in options.items()}
+    fields = partition_list(given["partition_by"]) if "partition_by" in given else by
+    metadata = create.define(new_columns(schema), fields, transactions=STRONG)
+    return key_parts(metadata, [metadata.spec.id], metadata.schema.names)
 
 
 def file_size(text: str | None) -> int | None:

@@ -1,5 +1,6 @@
 package io.lancepart.spark;
 
+import java.util.Arrays;
 import java.util.HashMap;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.PartitionReader;
@@ -18,6 +19,7 @@ final class Columns implements PartitionReader<ColumnarBatch> {
   private final Map<String, SQLMetric> metrics = SparkInternals.metrics();
   private final java.util.Map<String, Long> before = new HashMap<>();
   private final Iterator<ColumnarBatch> batches;
+  private long rows;
 
   Columns(PlannedRead.Readers read, byte[] task) {
     this.read = read;
@@ -45,6 +47,7 @@ final class Columns implements PartitionReader<ColumnarBatch> {
     for (int i = 0; i < count; i++) {
       columns[i] = ArrowValueColumn.of(whole.getChild(i));
     }
+    rows += batch.numRows();
     return new Lent(columns, batch.numRows());
   }
 
@@ -63,7 +66,10 @@ final class Columns implements PartitionReader<ColumnarBatch> {
 
   @Override
   public CustomTaskMetric[] currentMetricsValues() {
-    return SparkInternals.values(read, metrics, before);
+    CustomTaskMetric[] python = SparkInternals.values(read, metrics, before);
+    CustomTaskMetric[] all = Arrays.copyOf(python, python.length + 1);
+    all[python.length] = RowsFound.value(rows + before.getOrDefault(RowsFound.NAME, 0L));
+    return all;
   }
 
   /** A task that reads several partitions goes on with what the readers before this one counted. */

@@ -14,6 +14,7 @@ import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.GeneralScalarExpression;
 import org.apache.spark.sql.connector.expressions.Literal;
 import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
@@ -24,6 +25,7 @@ import org.apache.spark.sql.types.StructType;
 final class FilterJson {
   private static final Set<String> EXACT =
       Set.of("=", "<>", "<", "<=", ">", ">=", "<=>", "IN", "IS_NULL", "IS_NOT_NULL");
+  private static final Set<String> NULL_TESTS = Set.of("IS_NULL", "IS_NOT_NULL");
   private static final Set<String> JOINING = Set.of("AND", "OR", "NOT");
 
   private FilterJson() {}
@@ -80,6 +82,21 @@ final class FilterJson {
       }
     }
     return true;
+  }
+
+  /** Whether a filter only tests if there is a value in a column. */
+  static boolean testsNull(Expression expression) {
+    return expression instanceof GeneralScalarExpression scalar && NULL_TESTS.contains(scalar.name())
+        && scalar.children()[0] instanceof NamedReference reference && reference.fieldNames().length == 1;
+  }
+
+  /** Whether it does so for bytes: Spark would have to be given all of them to do it again. */
+  static boolean testsBytes(Expression expression, StructType schema) {
+    if (!testsNull(expression)) {
+      return false;
+    }
+    String name = ((NamedReference) expression.children()[0]).fieldNames()[0];
+    return Arrays.asList(schema.fieldNames()).contains(name) && schema.apply(name).dataType() instanceof BinaryType;
   }
 
   /** Whether each decimal that a column is compared with has the very type of the column. */

@@ -7,6 +7,7 @@ import org.apache.arrow.vector.ipc.ArrowStreamReader;
 import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
@@ -53,6 +54,7 @@ record InlineRows(byte[] arrow) implements InputPartition {
   private static final class Batches implements PartitionReader<ColumnarBatch> {
     private final BufferAllocator memory = ArrowUtils.rootAllocator().newChildAllocator("lancepart", 0, Long.MAX_VALUE);
     private final ArrowStreamReader reader;
+    private long rows;
 
     Batches(byte[] arrow) {
       reader = new ArrowStreamReader(new ByteArrayInputStream(arrow), memory);
@@ -70,9 +72,22 @@ record InlineRows(byte[] arrow) implements InputPartition {
         ColumnVector[] columns =
             root.getFieldVectors().stream().map(ArrowColumnVector::new).map(ArrowValueColumn::of)
                 .toArray(ColumnVector[]::new);
+        rows += root.getRowCount();
         return new Columns.Lent(columns, root.getRowCount());
       } catch (IOException e) {
         throw new java.io.UncheckedIOException(e);
+      }
+    }
+
+    @Override
+    public CustomTaskMetric[] currentMetricsValues() {
+      return new CustomTaskMetric[] {RowsFound.value(rows)};
+    }
+
+    @Override
+    public void initMetricsValues(CustomTaskMetric[] counted) {
+      for (CustomTaskMetric each : counted) {
+        rows += each.name().equals(RowsFound.NAME) ? each.value() : 0;
       }
     }
 

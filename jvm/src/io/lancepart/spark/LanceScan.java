@@ -205,7 +205,8 @@ final class LanceScan
     if (streaming) {
       return new CustomMetric[0];
     }
-    CustomMetric[] own = {new LeavesRead(), new LeavesPruned(), new FragmentsRead(), new PlanningTime()};
+    CustomMetric[] own = {
+        new LeavesRead(), new LeavesPruned(), new FragmentsRead(), new FileBytes(), new RowsFound(), new PlanningTime()};
     CustomMetric[] python = planned().tasks() == 0 || planned().read().inline() ? new CustomMetric[0] : read().metrics();
     return Stream.of(own, python).flatMap(Stream::of).toArray(CustomMetric[]::new);
   }
@@ -220,6 +221,7 @@ final class LanceScan
         new Value(LeavesRead.NAME, found.leavesRead()),
         new Value(LeavesPruned.NAME, found.leavesPruned()),
         new Value(FragmentsRead.NAME, found.fragments()),
+        new Value(FileBytes.NAME, found.fileBytes()),
         new Value(PlanningTime.NAME, planningNanos / 1_000_000)};
   }
 
@@ -284,20 +286,29 @@ final class LanceScan
 
   @Override
   public String description() {
-    return "lancepart " + table.name() + " snapshot " + table.snapshot() + " pushed " + applied()
+    return "lancepart " + table.name() + " snapshot " + table.snapshot() + filters()
         + (request.aggregates().isEmpty() ? "" : " aggregates " + request.aggregates())
         + (request.limit() == null ? "" : " limit " + request.limit())
         + (streaming ? "" : leaves(planned()));
   }
 
-  /** The filters that Lance applies: those that Spark does not look at again, and what Python can use of the others. */
-  private List<Predicate> applied() {
-    List<Predicate> all = new ArrayList<>(Arrays.asList(pushed));
-    if (!streaming) {
-      int handled = request.handled().size();
-      all.removeAll(planned().unused().stream().map(at -> pushed[handled + at]).toList());
+  /**
+   * The filters that Lance applies just as Spark would, then those of which it applies a wider form, so that they leave out
+   * leaves and rows and Spark applies them again.
+   */
+  private String filters() {
+    List<Predicate> exact = new ArrayList<>();
+    List<Predicate> wider = new ArrayList<>();
+    List<Integer> unused = streaming ? List.of() : planned().unused();
+    int handled = request.handled().size();
+    for (int i = 0; i < pushed.length; i++) {
+      if (i < handled || table.isExact(pushed[i]) || FilterJson.testsNull(pushed[i])) {
+        exact.add(pushed[i]);
+      } else if (!unused.contains(i - handled)) {
+        wider.add(pushed[i]);
+      }
     }
-    return all;
+    return " pushed " + exact + (wider.isEmpty() ? "" : " pruning by " + wider);
   }
 
   /** How many leaves are read, and why not fewer. */

@@ -43,7 +43,7 @@ final class LanceScanBuilder
   public Predicate[] pushPredicates(Predicate[] predicates) {
     List<Predicate> left = new ArrayList<>();
     for (Predicate predicate : predicates) {
-      boolean exact = FilterJson.isExact(predicate, table.handledColumns());
+      boolean exact = FilterJson.isExact(predicate, table.handledColumns()) || FilterJson.testsBytes(predicate, table.schema());
       (exact ? handled : pushed).add(predicate);
       if (!exact) {
         left.add(predicate);

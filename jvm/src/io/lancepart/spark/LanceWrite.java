@@ -5,6 +5,8 @@ import io.lancepart.spark.Protocol.WriteRequest;
 import java.util.Map;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
@@ -16,6 +18,7 @@ final class LanceWrite implements RequiresDistributionAndOrdering {
   private final LogicalWriteInfo info;
   private final WriteRequest request;
   private final WriteLayout layout;
+  private final WriteMetrics metrics = new WriteMetrics();
 
   LanceWrite(Map<String, String> options, LogicalWriteInfo info, WriteRequest request, WriteLayout layout) {
     this.options = options;
@@ -48,15 +51,30 @@ final class LanceWrite implements RequiresDistributionAndOrdering {
   @Override
   public BatchWrite toBatch() {
     var merged = layout.with(Options.merged(options, info.options().asCaseSensitiveMap()));
-    return SmallRowBatchWrite.of(new PlannedWrite(merged, request, info.schema()), info.schema());
+    return SmallRowBatchWrite.of(new PlannedWrite(merged, request, info.schema(), metrics), info.schema());
   }
 
-  /** One batch of a stream: the query's id stays the same over restarts, so that Python knows a batch that comes again. */
+  /**
+   * One batch of a stream: the query's id stays the same over restarts, so that Python knows a batch that comes again. Of a
+   * query in complete mode each batch is the whole result: the session's setting for partitions is about batch jobs.
+   */
   @Override
   public StreamingWrite toStreaming() {
-    ObjectNode stream = Protocol.JSON.createObjectNode().put("query", info.queryId()).put("mode", request.mode());
+    boolean chosen = info.options().containsKey(LanceWriteBuilder.OVERWRITE_MODE);
+    String mode = request.mode().equals("dynamic") && !chosen ? "truncate" : request.mode();
+    ObjectNode stream = Protocol.JSON.createObjectNode().put("query", info.queryId()).put("mode", mode);
     request.by().forEach(stream.putArray("by")::add);
     return Streams.write(options, stream, info);
+  }
+
+  @Override
+  public CustomMetric[] supportedCustomMetrics() {
+    return WriteMetrics.supported();
+  }
+
+  @Override
+  public CustomTaskMetric[] reportDriverMetrics() {
+    return metrics.values();
   }
 
   @Override

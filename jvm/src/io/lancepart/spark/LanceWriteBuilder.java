@@ -17,7 +17,7 @@ import org.apache.spark.sql.connector.write.WriteBuilder;
 
 /** A write in the making: what Spark wants to happen to the rows that are there. */
 final class LanceWriteBuilder implements SupportsOverwriteV2, SupportsDynamicOverwrite {
-  private static final String OVERWRITE_MODE = "partitionOverwriteMode";
+  static final String OVERWRITE_MODE = "partitionOverwriteMode";
   private static final String STATIC = "static";
 
   private final Map<String, String> options;

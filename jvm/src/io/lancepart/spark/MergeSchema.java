@@ -29,11 +29,6 @@ final class MergeSchema extends Rule<LogicalPlan> {
       return plan;
     }
     NamedRelation target = write.table();
-    if (target instanceof DataSourceV2Relation found && found.table() instanceof PartitionedTable table
-        && !table.isNamed()) {
-      throw new UnsupportedOperationException(
-          "mergeSchema is for tables of a catalog: add columns to " + table.name() + " with table.add_column first");
-    }
     return isOurs(target) ? SparkInternals.withSchemaEvolution(plan) : plan;
   }
 

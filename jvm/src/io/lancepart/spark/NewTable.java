@@ -1,15 +1,16 @@
 package io.lancepart.spark;
 
+import io.lancepart.spark.Protocol.KeysReply;
+import io.lancepart.spark.Protocol.KeysRequest;
+import io.lancepart.spark.Protocol.Operation;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.stream.Stream;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
-import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
@@ -46,20 +47,18 @@ final class NewTable implements StagedTable, SupportsWrite {
 
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return new LanceWriteBuilder(id.options(), info, clustering(info.schema()), Map.of())
-        .creating(Arrays.stream(by).map(Keys::spelled).toList());
+    List<String> spelled = Arrays.stream(by).map(Keys::spelled).toList();
+    return new LanceWriteBuilder(id.options(), info, clustering(info, spelled), Map.of()).creating(spelled);
   }
 
-  /** What rows can be brought together by: plain columns, since functions are Python's to read. */
-  private Transform[] clustering(StructType rows) {
-    String text = id.options().getOrDefault("partition_by", "");
-    Stream<String> names = text.isBlank()
-        ? Arrays.stream(by).map(each -> each.name().equals("identity") ? each.references()[0].fieldNames()[0] : "")
-        : Arrays.stream(text.split(",")).map(String::strip);
-    List<String> all = names.toList();
-    return Arrays.asList(rows.fieldNames()).containsAll(all)
-        ? all.stream().map(each -> Expressions.identity(Keys.column(each).describe())).toArray(Transform[]::new)
-        : new Transform[0];
+  /** What rows can be brought together by, which Python finds in how the table is to be partitioned. */
+  private Transform[] clustering(LogicalWriteInfo info, List<String> spelled) {
+    if (!WriteLayout.isGrouped(info.options())) {
+      return new Transform[0];
+    }
+    Map<String, String> all = Options.merged(id.options(), info.options().asCaseSensitiveMap());
+    var request = new KeysRequest(Python.json(info.schema()), spelled);
+    return Keys.transforms(Python.request(all, Operation.KEYS, request, KeysReply.class).partitioning());
   }
 
   @Override

@@ -16,6 +16,7 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
@@ -32,6 +33,7 @@ import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -122,6 +124,19 @@ class PartitionedTable
     return schema;
   }
 
+  /** The columns with CHAR(n) and VARCHAR(n) as users wrote them; the rows of a scan have texts. */
+  @Override
+  public Column[] columns() {
+    Column[] all = SupportsRead.super.columns();
+    for (int i = 0; i < all.length; i++) {
+      DataType text = SparkInternals.textType(schema.fields()[i]);
+      if (text != null) {
+        all[i] = Column.create(all[i].name(), text, all[i].nullable(), all[i].comment(), all[i].metadataInJSON());
+      }
+    }
+    return all;
+  }
+
   @Override
   public Transform[] partitioning() {
     return Keys.written(info.by());
@@ -129,18 +144,10 @@ class PartitionedTable
 
   @Override
   public Set<TableCapability> capabilities() {
-    Set<TableCapability> all = EnumSet.of(TableCapability.BATCH_READ, TableCapability.BATCH_WRITE,
+    return EnumSet.of(TableCapability.BATCH_READ, TableCapability.BATCH_WRITE,
         TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC,
-        TableCapability.MICRO_BATCH_READ, TableCapability.STREAMING_WRITE);
-    if (isNamed()) {
-      all.add(TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
-    }
-    return all;
-  }
-
-  /** Whether a catalog that can alter tables knows this one by a name. */
-  boolean isNamed() {
-    return !id.shown().equals(id.name());
+        TableCapability.MICRO_BATCH_READ, TableCapability.STREAMING_WRITE,
+        TableCapability.AUTOMATIC_SCHEMA_EVOLUTION);
   }
 
   @Override

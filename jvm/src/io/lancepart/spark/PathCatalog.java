@@ -1,5 +1,8 @@
 package io.lancepart.spark;
 
+import io.lancepart.spark.Protocol.EvolveRequest;
+import io.lancepart.spark.Protocol.Nothing;
+import io.lancepart.spark.Protocol.Operation;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
@@ -109,8 +112,12 @@ public final class PathCatalog implements StagingTableCatalog, PartitionFunction
   }
 
   @Override
-  public Table alterTable(Identifier id, TableChange... changes) {
-    throw refused("changed");
+  public Table alterTable(Identifier id, TableChange... changes) throws NoSuchTableException {
+    if (!isPath(id)) {
+      throw refused("changed");
+    }
+    Python.request(path(id).options(), Operation.EVOLVE, new EvolveRequest(Changes.json(changes)), Nothing.class);
+    return loadTable(id);
   }
 
   @Override

@@ -17,7 +17,7 @@ record PlainRowOperation(PlainTable table, Command command) implements RowAddres
   }
 
   @Override
-  public BatchWrite planned(LogicalWriteInfo info, StructType rows) {
-    return table.planned(ROWS, rows, List.of(), table.snapshot());
+  public BatchWrite planned(LogicalWriteInfo info, StructType rows, WriteMetrics metrics) {
+    return table.planned(ROWS, rows, List.of(), table.snapshot(), metrics);
   }
 }

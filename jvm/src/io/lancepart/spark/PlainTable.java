@@ -13,6 +13,8 @@ import java.util.Set;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.expressions.filter.AlwaysTrue;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
@@ -61,9 +63,9 @@ final class PlainTable extends PartitionedTable {
   }
 
   /** A write of rows in some mode, planned when its tasks begin; rows that replace others are those of one version. */
-  BatchWrite planned(String mode, StructType rows, List<JsonNode> pushed, Long version) {
+  BatchWrite planned(String mode, StructType rows, List<JsonNode> pushed, Long version, WriteMetrics metrics) {
     var request = new PlainWriteRequest(path, mode, Python.json(rows), pushed, version);
-    return new PlannedWrite(catalog, Operation.WRITE_PLAIN, request, rows);
+    return new PlannedWrite(catalog, Operation.WRITE_PLAIN, request, rows, metrics);
   }
 
   @Override
@@ -106,10 +108,26 @@ final class PlainTable extends PartitionedTable {
 
     @Override
     public Write build() {
-      BatchWrite write = table.planned(mode, info.schema(), pushed, null);
-      return new Planned("lancepart " + mode, SmallRowBatchWrite.of(write, info.schema()));
+      var metrics = new WriteMetrics();
+      BatchWrite write = table.planned(mode, info.schema(), pushed, null, metrics);
+      return new Planned("lancepart " + mode, SmallRowBatchWrite.of(write, info.schema()), metrics);
     }
   }
 
-  private record Planned(String description, BatchWrite toBatch) implements Write {}
+  private record Planned(String description, BatchWrite toBatch, WriteMetrics metrics) implements Write {
+    @Override
+    public CustomMetric[] supportedCustomMetrics() {
+      return WriteMetrics.supported();
+    }
+
+    @Override
+    public CustomTaskMetric[] reportDriverMetrics() {
+      return metrics.values();
+    }
+
+    @Override
+    public String toString() {
+      return description;
+    }
+  }
 }

@@ -28,16 +28,19 @@ final class PlannedWrite implements BatchWrite {
   private byte[] writer;
   private WriteTasks tasks;
   private boolean uncertain;
+  private final WriteMetrics metrics;
 
-  PlannedWrite(Map<String, String> options, WriteRequest request, StructType schema) {
-    this(options, Operation.WRITE, request, schema);
+  PlannedWrite(Map<String, String> options, WriteRequest request, StructType schema, WriteMetrics metrics) {
+    this(options, Operation.WRITE, request, schema, metrics);
   }
 
-  PlannedWrite(Map<String, String> options, Operation operation, Object request, StructType schema) {
+  PlannedWrite(
+      Map<String, String> options, Operation operation, Object request, StructType schema, WriteMetrics metrics) {
     this.options = options;
     this.operation = operation;
     this.request = request;
     this.schema = schema;
+    this.metrics = metrics;
   }
 
   @Override
@@ -55,7 +58,8 @@ final class PlannedWrite implements BatchWrite {
     var reports = Arrays.stream(messages).filter(Objects::nonNull).map(SparkInternals::report).toList();
     uncertain = true;
     try {
-      Python.requestOrRefusal(Map.of(), Operation.COMMIT, new CommitRequest(writer, reports), Committed.class);
+      metrics.done(
+          Python.requestOrRefusal(Map.of(), Operation.COMMIT, new CommitRequest(writer, reports), Committed.class));
       uncertain = false;
     } catch (Python.Refused e) {
       uncertain = false;

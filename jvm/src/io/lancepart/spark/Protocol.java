@@ -115,7 +115,7 @@ final class Protocol {
 
   record ScanReply(
       JsonNode schema, ReadPlan read, int tasks, JsonNode keys, JsonNode partitioning, long rows, long bytes,
-      long estimatedBytes, long leavesRead, long leavesPruned, long fragments, List<String> reasons,
+      long estimatedBytes, long leavesRead, long leavesPruned, long fragments, long fileBytes, List<String> reasons,
       List<Integer> unused) {}
 
   record HandedOverRequest(List<String> columns) {}
@@ -138,13 +138,19 @@ final class Protocol {
 
   record InlineReply(byte[] rows) {}
 
+  record EvolveRequest(JsonNode changes) {}
+
+  record KeysRequest(JsonNode schema, List<String> by) {}
+
+  record KeysReply(JsonNode partitioning) {}
+
   record PartitionsRequest(long version) {}
 
   record PartitionsReply(JsonNode partitions) {}
 
   record DeleteRequest(List<JsonNode> where) {}
 
-  record Committed(Long version) {}
+  record Committed(Long version, long rows, long files, long bytes, long removed) {}
 
   record WriteRequest(
       String mode, JsonNode schema, List<String> by, List<JsonNode> handled, List<JsonNode> pushed, Long version,
@@ -205,6 +211,8 @@ final class Protocol {
     READ_ONLY(ReadOnlyRequest.class, RowsReply.class, false),
     SEARCH(SearchRequest.class, SearchReply.class, false),
     SEARCH_ROWS(SearchRowsRequest.class, InlineReply.class, false),
+    KEYS(KeysRequest.class, KeysReply.class, false),
+    EVOLVE(EvolveRequest.class, Nothing.class, true),
     PARTITIONS(PartitionsRequest.class, PartitionsReply.class, false),
     DELETE(DeleteRequest.class, Committed.class, true),
     WRITE(WriteRequest.class, WriteReply.class, true),

@@ -4,8 +4,10 @@ import io.lancepart.spark.Protocol.HandedOverRequest;
 import io.lancepart.spark.Protocol.Operation;
 import io.lancepart.spark.Protocol.RowsReply;
 import io.lancepart.spark.Protocol.ReadOnlyRequest;
+import java.util.Arrays;
 import java.util.List;
 import java.util.OptionalLong;
+import java.util.stream.Stream;
 import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -72,7 +74,7 @@ final class ReadOnlyScan implements Scan, Batch, SupportsReportStatistics {
 
   @Override
   public CustomMetric[] supportedCustomMetrics() {
-    return planned.metrics();
+    return Stream.concat(Stream.of(new RowsFound()), Arrays.stream(planned.metrics())).toArray(CustomMetric[]::new);
   }
 
   @Override

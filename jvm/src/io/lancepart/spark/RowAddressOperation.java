@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.StructType;
 /** A statement that removes rows where they were read, by leaf and row address, and writes changed ones, in one commit. */
 interface RowAddressOperation extends SupportsDelta {
   /** The write of rows with these columns: those of the table, and the identity of rows that go. */
-  BatchWrite planned(LogicalWriteInfo info, StructType rows);
+  BatchWrite planned(LogicalWriteInfo info, StructType rows, WriteMetrics metrics);
 
   @Override
   default NamedReference[] rowId() {
@@ -28,7 +28,8 @@ interface RowAddressOperation extends SupportsDelta {
     return new DeltaWriteBuilder() {
       @Override
       public DeltaWrite build() {
-        return new RowWrite(info, rows -> planned(info, rows));
+        var metrics = new WriteMetrics();
+        return new RowWrite(info, metrics, rows -> planned(info, rows, metrics));
       }
     };
   }

@@ -35,9 +35,9 @@ final class RowOperation implements RowAddressOperation {
   }
 
   @Override
-  public BatchWrite planned(LogicalWriteInfo info, StructType rows) {
+  public BatchWrite planned(LogicalWriteInfo info, StructType rows, WriteMetrics metrics) {
     var request = new WriteRequest("rows", Python.json(rows), List.of(), read.handled(), read.pushed(), table.snapshot(),
         command.name().toLowerCase(Locale.ROOT));
-    return new PlannedWrite(table.options(info.options()), request, rows);
+    return new PlannedWrite(table.options(info.options()), request, rows, metrics);
   }
 }

@@ -3,6 +3,8 @@ package io.lancepart.spark;
 import java.util.function.Function;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.metric.CustomMetric;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.DeltaBatchWrite;
@@ -15,7 +17,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** Rows that go and rows that come, to Python as one table: a row has either its columns or the identity of one that goes. */
-record RowWrite(LogicalWriteInfo info, Function<StructType, BatchWrite> planned) implements DeltaWrite {
+record RowWrite(LogicalWriteInfo info, WriteMetrics metrics, Function<StructType, BatchWrite> planned) implements DeltaWrite {
   @Override
   public DeltaBatchWrite toBatch() {
     StructType ids = info.rowIdSchema().orElseThrow();
@@ -27,6 +29,16 @@ record RowWrite(LogicalWriteInfo info, Function<StructType, BatchWrite> planned)
     return new StructType(Stream.of(columns, ids).flatMap(each -> Stream.of(each.fields()))
         .map(each -> new StructField(each.name(), each.dataType(), true, each.metadata()))
         .toArray(StructField[]::new));
+  }
+
+  @Override
+  public CustomMetric[] supportedCustomMetrics() {
+    return WriteMetrics.supported();
+  }
+
+  @Override
+  public CustomTaskMetric[] reportDriverMetrics() {
+    return metrics.values();
   }
 
   @Override

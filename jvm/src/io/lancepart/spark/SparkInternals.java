@@ -35,6 +35,7 @@ import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -59,6 +60,8 @@ import org.apache.spark.sql.execution.python.ArrowPythonRunner;
 import org.apache.spark.sql.execution.python.MapInBatchEvaluatorFactory;
 import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.execution.python.UserDefinedPythonTableFunction;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.Option;
@@ -358,5 +361,11 @@ final class SparkInternals {
     paths.add(System.getenv().getOrDefault("PYTHONPATH", ""));
     paths.removeIf(String::isBlank);
     return Map.of("PYTHONPATH", String.join(File.pathSeparator, paths));
+  }
+
+  /** The type of a column of texts with a length, as users wrote it; null for any other column. */
+  static DataType textType(StructField field) {
+    Option<DataType> found = CharVarcharUtils.getRawType(field.metadata());
+    return found.isEmpty() ? null : found.get();
   }
 }

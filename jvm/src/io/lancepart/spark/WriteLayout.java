@@ -48,6 +48,12 @@ record WriteLayout(Distribution distribution, SortOrder[] ordering, long fileByt
     return new WriteLayout(distribution, ordering, bytes(size));
   }
 
+  /** Whether options may bring rows together, or sort them, by what they are partitioned by. */
+  static boolean isGrouped(CaseInsensitiveStringMap options) {
+    String mode = options.getOrDefault("distribution", "").toLowerCase(Locale.ROOT);
+    return mode.equals("hash") || mode.equals("range") || options.containsKey("order_by");
+  }
+
   private static String said(
       CaseInsensitiveStringMap options, String option, Map<String, String> properties, String property, String other) {
     return options.getOrDefault(option, properties.getOrDefault(property, other));

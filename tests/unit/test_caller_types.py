@@ -36,6 +36,7 @@ version: str = lp.__version__
 weak: lp.PartitionedTable = lp.create_table("root", schema, transactions="weak", layout="manifest")
 left: lp.Join = table.join(table, on=["id"], how="left")
 indexed: lp.MaintenanceResult = table.maintenance.create_index("id", "BTREE", scope="leaf")
+back: int | None = table.maintenance.rollback("tag")
 with table.transaction("serializable") as tx:
     tx.append([])
 """
@@ -50,6 +51,7 @@ lp.upgrade("root", spark="local[*]")
 table.join(table, on=["id"], how="sideways")
 table.maintenance.create_index("id", "TREE")
 lp.create_table("root", table.schema, transactions="none")
+table.maintenance.rollback(1.5)
 """
 
 
@@ -66,4 +68,4 @@ def test_a_script_of_a_caller_passes_strict_mypy_and_a_wrong_one_does_not(tmp_pa
         )
 
     assert found["right"].returncode == 0, found["right"].stdout
-    assert found["wrong"].stdout.count("error:") == 7, found["wrong"].stdout
+    assert found["wrong"].stdout.count("error:") == 8, found["wrong"].stdout

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -110,7 +109,7 @@ class LeafWrites:
             can_recreate=bool(self.values),
         )
 
-    def know_values(self, values: tuple[Any, ...]) -> None:
+    def know_values(self, values: tuple[pa.Scalar, ...]) -> None:
         """Take the partition's values from its rows: with them it can be recreated."""
         self.values = values
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -206,7 +207,7 @@ def _in_commits(
     return MaintenanceResult(action=opening.operation, changed=done, skipped=tuple(skipped), version=version)
 
 
-def rollback(manifest: Manifest, version: Any) -> int | None:
+def rollback(manifest: Manifest, version: int | str | datetime) -> int | None:
     """Restore exactly the rows of an older snapshot as a new commit; concurrent commits are conflicts.
 
     A leaf in the same directory returns to its old version. One that was removed, or recreated in another directory,

@@ -18,7 +18,7 @@ import pyarrow.fs as pa_fs
 from lancepart.errors import InvalidInputError
 from lancepart.model.aliases import FileFormat
 from lancepart.storage.root import Root
-from lancepart.storage.row_schema import FoundFile, dataset_of, extension
+from lancepart.storage.row_schema import FileRows, FoundFile, extension, rows_in
 from lancepart.storage.translate import storage_errors
 
 _FORMATS = {
@@ -30,6 +30,7 @@ _FORMATS = {
     ".jsonl": "json",
     ".ndjson": "json",
     ".arrow": "ipc",
+    ".arrows": "ipc",
     ".ipc": "ipc",
     ".feather": "ipc",
     ".lance": "lance",
@@ -58,9 +59,12 @@ class RowFiles:
         """All rows; text is read as the types of a schema where its columns have these names."""
         shown = ", ".join(self.paths)
         with storage_errors(f"read {shown}", Root.parse(self.paths[0], dict(self.storage_options))):
-            return self._dataset(schema).scanner(batch_readahead=2, fragment_readahead=1).to_reader()
+            rows = self._rows(schema)
+            if isinstance(rows, FileRows):
+                return rows.reader()
+            return rows.scanner(batch_readahead=2, fragment_readahead=1).to_reader()
 
-    def _dataset(self, schema: pa.Schema | None) -> ds.Dataset:
+    def _rows(self, schema: pa.Schema | None) -> FileRows | ds.Dataset:
         first = self.paths[0]
         found = _found(self.paths, self.storage_options)
         kind = self.format or _common_format([file.path for file in found])
@@ -71,7 +75,7 @@ class RowFiles:
                 first if len(self.paths) == 1 and not _MAGIC.search(first) else found[0].path,
                 storage_options=dict(self.storage_options) or None,
             )
-        return dataset_of(found, kind=kind, schema=schema, same_columns=self.same_columns)
+        return rows_in(found, kind=kind, schema=schema, same_columns=self.same_columns)
 
 
 def is_path(data: object) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
@@ -17,11 +17,11 @@ import pyarrow.fs as pa_fs
 import pyarrow.json as pa_json
 
 from lancepart.errors import InvalidInputError
+from lancepart.storage.row_streams import columns_of, fitted, is_stream, rows_of
 
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _READERS = 8
-_FIRST_BYTES = 1_024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,28 +39,73 @@ class FoundFile:
         return {unquote(key): unquote(value) for key, value in pairs}
 
 
-def dataset_of(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRows:
+    """Files as one stream of rows with the columns of all."""
+
+    columns: pa.Schema
+    batches: Callable[[], Iterator[pa.RecordBatch]]
+
+    def reader(self) -> pa.RecordBatchReader:
+        """All rows, little by little."""
+        return pa.RecordBatchReader.from_batches(self.columns, self.batches())
+
+
+def rows_in(
     files: Sequence[FoundFile], *, kind: str, schema: pa.Schema | None, same_columns: bool = False
-) -> ds.Dataset:
-    """Files as one dataset with the columns of all; a schema types text, JSON and folders where it has their names."""
+) -> FileRows | ds.Dataset:
+    """Files as one whole with the columns of all; a schema types text, JSON and folders where it has their names."""
     formats = [_file_format(kind, file.path, schema) for file in files]
     known = {each.name: each for each in schema or ()}
     with ThreadPoolExecutor(max_workers=min(_READERS, len(files))) as readers:
-        physical = list(readers.map(_inspected, files, formats))
+        streams = list(readers.map(lambda file: is_stream(kind, file.path, file.system), files))
+        physical = list(readers.map(_inspected, files, formats, streams))
     if kind == "json":
         physical = [pa.schema([known.get(each.name, each) for each in own]) for own in physical]
-        for file, own in zip(files, physical, strict=True):
-            _refuse_late_fields(file, own)
+        for file, own, stream in zip(files, physical, streams, strict=True):
+            if not stream:
+                _refuse_late_fields(file, own)
     folders = [file.folders() for file in files]
     named = _folder_columns(folders, known)
     if same_columns:
         _refuse_uneven(files, [{*own.names, *keys} for own, keys in zip(physical, folders, strict=True)])
     columns = _with_folders(_unified(files, physical), named)
-    fragments = [
-        format.make_fragment(file.path, file.system, partition_expression=_constants(file, keys, named))
-        for file, format, keys in zip(files, formats, folders, strict=True)
+    parts = [
+        _Part(file=file, format=format, columns=own, values=_values(file, keys, named), is_stream=stream)
+        for file, format, own, keys, stream in zip(files, formats, physical, folders, streams, strict=True)
     ]
-    return ds.FileSystemDataset(fragments, columns, formats[0], files[0].system)
+    if not any(streams):
+        return ds.FileSystemDataset([each.fragment() for each in parts], columns, formats[0], files[0].system)
+    return FileRows(columns=columns, batches=lambda: (batch for each in parts for batch in each.batches(kind, columns)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """One of several files, with its own columns and the values that its folders give to all its rows."""
+
+    file: FoundFile
+    format: ds.FileFormat
+    columns: pa.Schema
+    values: Mapping[str, pa.Scalar]
+    is_stream: bool
+
+    def fragment(self) -> ds.Fragment:
+        """The file as a part of a dataset."""
+        tests = [
+            ds.field(name) == value if value.is_valid else ds.field(name).is_null()
+            for name, value in self.values.items()
+        ]
+        where = reduce(and_, tests) if tests else None
+        return self.format.make_fragment(self.file.path, self.file.system, partition_expression=where)
+
+    def batches(self, kind: str, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """The rows in the columns of all files."""
+        if self.is_stream:
+            for batch in rows_of(kind, self.file.path, self.file.system, self.columns):
+                yield fitted(batch, columns, self.values)
+        else:
+            alone = ds.FileSystemDataset([self.fragment()], columns, self.format, self.file.system)
+            yield from alone.scanner(batch_readahead=2, fragment_readahead=1).to_batches()
 
 
 def extension(path: str) -> str:
@@ -87,27 +132,15 @@ def _file_format(kind: str, path: str, schema: pa.Schema | None) -> ds.FileForma
     )
 
 
-def _inspected(file: FoundFile, format: ds.FileFormat) -> pa.Schema:
+def _inspected(file: FoundFile, format: ds.FileFormat, stream: bool) -> pa.Schema:
     """The columns of one file, of which nothing else is kept."""
+    if stream:
+        return columns_of("ipc" if isinstance(format, ds.IpcFileFormat) else "json", file.path, file.system)
     try:
         return format.inspect(file.path, file.system)
     except pa.ArrowInvalid as error:
-        kind, hint = format.default_extname, _hint(file, format)
-        raise InvalidInputError(
-            f"{file.path!r} can't be read as {kind}: {hint or f'{error}: correct the file'}"
-        ) from None
-
-
-def _hint(file: FoundFile, format: ds.FileFormat) -> str | None:
-    """What a file holds, if it is of a form that is close to the one expected."""
-    with file.system.open_input_stream(file.path) as stream:
-        if isinstance(format, ds.JsonFileFormat) and stream.read(_FIRST_BYTES).lstrip().startswith(b"["):
-            return "it is one JSON array: write an object a line, or read it with json.load and give the list"
-        try:
-            is_stream = isinstance(format, ds.IpcFileFormat) and pa.ipc.open_stream(stream) is not None
-        except pa.ArrowException:
-            return None
-    return f"it is an Arrow stream: give pyarrow.ipc.open_stream({file.path!r})" if is_stream else None
+        kind = format.default_extname
+        raise InvalidInputError(f"{file.path!r} can't be read as {kind}: {error}: correct the file") from None
 
 
 def _refuse_late_fields(file: FoundFile, columns: pa.Schema) -> None:
@@ -195,18 +228,17 @@ def _with_folders(columns: pa.Schema, named: Mapping[str, pa.Field]) -> pa.Schem
     return columns
 
 
-def _constants(file: FoundFile, keys: Mapping[str, str], named: Mapping[str, pa.Field]) -> ds.Expression | None:
+def _values(file: FoundFile, keys: Mapping[str, str], named: Mapping[str, pa.Field]) -> dict[str, pa.Scalar]:
     """The values that a file's folders give to all its rows."""
-    return reduce(and_, [_constant(file, named[key], text) for key, text in keys.items()]) if keys else None
+    return {key: _value(file, named[key], text) for key, text in keys.items()}
 
 
-def _constant(file: FoundFile, column: pa.Field, text: str) -> ds.Expression:
+def _value(file: FoundFile, column: pa.Field, text: str) -> pa.Scalar:
     if text == _NULL_FOLDER:
-        return ds.field(column.name).is_null()
+        return pa.scalar(None, column.type)
     try:
-        value = pa.scalar(text, pa.string()).cast(column.type)
+        return pa.scalar(text, pa.string()).cast(column.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidInputError(
             f"the folder {column.name}={text} of {file.path!r} does not fit column {column.name!r}: {error}"
         ) from None
-    return ds.field(column.name) == value

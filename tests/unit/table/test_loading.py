@@ -29,6 +29,7 @@ from lancepart.errors import (
     TableNotFoundError,
     TableSchemaValidationError,
 )
+from lancepart.storage.row_files import files_at
 from tests.support.catalogs import Place
 
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string()), ("day", pa.date32()), ("x", pa.float64())])
@@ -295,22 +296,91 @@ def test_a_table_with_another_definition_is_not_loaded_into(tmp_path: Path, layo
 def test_files_of_another_form_than_their_names_say_are_refused_with_what_to_do(tmp_path: Path) -> None:
     pq.write_table(ROWS, tmp_path / "a.parquet")
     pa_csv.write_csv(ROWS, tmp_path / "b.csv")
-    (tmp_path / "c.json").write_text("\n [" + json.dumps({"id": 1}) + "]")
-    with pa.ipc.new_stream(str(tmp_path / "d.arrow"), SCHEMA) as stream:
-        stream.write_table(ROWS)
+    (tmp_path / "c.json").write_text('[{"id": 1, "k": 2}, {"id": 2')
+    (tmp_path / "d.json").write_text('[{"id": 1, "k": 2}] {"id": 2}')
     (tmp_path / "e.arrow").write_bytes(b"nothing of Arrow")
+    (tmp_path / "f.json").write_text("[1, 2]")
     refused: dict[str, Any] = {
         "a.parquet' is parquet and .*b.csv' is csv: give files of one format": [
             tmp_path / "a.parquet",
             tmp_path / "b.csv",
         ],
-        "it is one JSON array: write an object a line": tmp_path / "c.json",
-        r"it is an Arrow stream: give pyarrow\.ipc\.open_stream": tmp_path / "d.arrow",
-        "e.arrow' can't be read as arrow: .*correct the file": tmp_path / "e.arrow",
+        "c.json' is a JSON array that does not end": tmp_path / "c.json",
+        "d.json' is a JSON array with something after its end": tmp_path / "d.json",
+        "e.arrow' can't be read as Arrow, neither as a file nor as a stream": tmp_path / "e.arrow",
+        "f.json' can't be read as a JSON array of objects": tmp_path / "f.json",
     }
 
     for message, files in refused.items():
         with pytest.raises(InvalidInputError, match=message):
             lp.load(tmp_path / "t", files, partition_by=["k"])
-    loaded = lp.load(tmp_path / "t", pa.ipc.open_stream(tmp_path / "d.arrow"), partition_by=["k"])
-    assert loaded.count_rows() == ROWS.num_rows
+    assert not lp.exists(tmp_path / "t")
+
+
+def _arrow_stream(path: Path, rows: pa.Table) -> None:
+    with pa.ipc.new_stream(str(path), rows.schema) as stream:
+        stream.write_table(rows, max_chunksize=2)
+
+
+def test_arrow_streams_load_beside_arrow_files(tmp_path: Path) -> None:
+    _arrow_stream(tmp_path / "a.arrows", ROWS)
+    _arrow_stream(
+        tmp_path / "b.arrow", ROWS.select(["id", "k"]).cast(pa.schema([("id", pa.int32()), ("k", pa.string())]))
+    )
+    with pa.ipc.new_file(str(tmp_path / "c.arrow"), SCHEMA) as file:
+        file.write_table(ROWS)
+
+    table = lp.load(tmp_path / "t", [tmp_path / "*.arrow", tmp_path / "*.arrows"], partition_by=["k"])
+
+    assert table.schema.field("id").type == SCHEMA.field("id").type
+    assert sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist()) == sorted(ROWS["id"].to_pylist() * 3)
+    missing = [name for name in SCHEMA.names if name not in ("id", "k")]
+    assert table.scan(f"{missing[0]} IS NULL").count() >= ROWS.num_rows
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_json_arrays_load_like_json_lines(tmp_path: Path, indent: int | None) -> None:
+    texts = ['say "hi"', "back\\slash", "[{,}]", "two\nlines", "é", ""]
+    rows = [{"id": n, "k": n % 3, "text": texts[n % 6], "more": {"at": [n, n] if n % 2 else None}} for n in range(50)]
+    folder = tmp_path / "in" / "day=2024-01-02"
+    folder.mkdir(parents=True)
+    (folder / "a.json").write_text(json.dumps(rows[:30], indent=indent))
+    (folder / "b.json").write_text("\n".join(map(json.dumps, rows[30:])))
+    schema = pa.schema([("id", pa.int16()), ("k", pa.int64()), ("text", pa.string()), ("day", pa.date32())])
+    schema = schema.append(pa.field("more", pa.struct([("at", pa.list_(pa.int64()))])))
+
+    table = lp.load(tmp_path / "t", tmp_path / "in", partition_by=["k"], schema=schema)
+
+    found = sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"])
+    assert found == [{**row, "day": date(2024, 1, 2)} for row in rows]
+
+
+@pytest.mark.slow
+def test_a_json_array_is_read_little_by_little(tmp_path: Path) -> None:
+    count = 400_000
+    with (tmp_path / "a.json").open("w") as file:
+        file.write("[")
+        for at in range(0, count, 1_000):
+            file.write("," if at else "")
+            file.write(",".join(f'{{"id": {n}, "k": 1, "text": "{n:0>60}"}}' for n in range(at, at + 1_000)))
+        file.write("]")
+    reader = files_at(tmp_path / "a.json").reader()
+
+    before = pa.total_allocated_bytes()
+    most, rows = 0, 0
+    for batch in reader:
+        rows += batch.num_rows
+        most = max(most, pa.total_allocated_bytes() - before)
+        del batch
+
+    assert rows == count
+    assert most < (tmp_path / "a.json").stat().st_size / 1.5
+
+
+def test_a_late_field_of_a_json_array_is_refused(tmp_path: Path) -> None:
+    rows = [{"id": n, "k": 1, "text": "x" * 1_000} for n in range(10_000)] + [{"id": 0, "k": 1, "late": 1}]
+    (tmp_path / "a.json").write_text(json.dumps(rows))
+
+    with pytest.raises(InvalidInputError, match="a field that none of its first rows has"):
+        lp.load(tmp_path / "t", tmp_path / "a.json", partition_by=["k"])
+    assert not lp.exists(tmp_path / "t")

@@ -79,7 +79,7 @@ def run_one(name: str, records: Path) -> int:
 def run_apart(name: str, *, quick: bool) -> Outcome:
     """Run a suite in a process of its own, so that one that fails or is killed does not stop the others."""
     print(f"\n== {name}: ours, peer", flush=True)
-    environment = {**os.environ, **({"LANCEPART_BENCH_QUICK": "1"} if quick else {})}
+    environment = {"LANCE_LOG": "error", **os.environ, **({"LANCEPART_BENCH_QUICK": "1"} if quick else {})}
     start, load = time.perf_counter(), os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         records = Path(folder) / "records.json"

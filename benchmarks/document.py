@@ -136,8 +136,10 @@ def _head(run: Run) -> str:
 
 Made by `{run.command}` on {run.day}: {size}, {minutes:.0f} minutes in all. Every figure is of
 this one run; none is written by hand. A speed of 2 means twice as fast as the peer, 0.5 half as fast. Figures are
-medians; behind them in brackets are the quartiles, or the least and the greatest of fewer than five repetitions. CPU
-is the seconds of one repetition, ours and the peer's, of all processes together, where they were measured.
+medians; behind them in brackets are the quartiles, or the least and the greatest of fewer than five repetitions. A
+figure without brackets was measured once, because that takes long (the building of indices, and more in quick runs),
+or is a mean of others, whose spread is theirs. CPU is the seconds of one repetition, of rates those of one commit,
+ours and the peer's, of all processes together, where they were measured.
 
 Machine: {run.machine}.
 

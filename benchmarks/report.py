@@ -151,6 +151,13 @@ def measure(actions: Mapping[str, Callable[[], object]], *, runs: int, warm: int
     return {name: Timing(values=tuple(values), cpu=burnt[name] / runs) for name, values in spent.items()}
 
 
+def together(rounds: Sequence[Timing]) -> Timing:
+    """The same thing measured in several rounds, as one."""
+    burnt = [each.cpu for each in rounds if each.cpu is not None]
+    values = tuple(value for each in rounds for value in each.values)
+    return Timing(values=values, cpu=statistics.mean(burnt) if burnt else None)
+
+
 def cpu_seconds() -> float:
     """CPU time of this process, of the children that have ended, and of those that run, such as Spark's JVM."""
     spent = os.times()

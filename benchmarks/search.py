@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import lance
@@ -22,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 import lancepart as lp
-from benchmarks.report import Report, cpu_seconds, sized, timing
+from benchmarks.report import Report, cpu_seconds, measure, sized, timing
 
 ROWS = sized(200_000, 40_000, "LANCEPART_BENCH_ROWS")
 WIDTH = 64
@@ -145,12 +146,8 @@ def _clustered(draw: Any, count: int, width: int) -> Any:
 
 def _indexed(report: Report, case: Case) -> None:
     """Build all indices; each side in the way that it recommends."""
-    times = []
-    for build in (_our_indices, _peer_indices):
-        started = time.perf_counter()
-        build(case)
-        times.append(time.perf_counter() - started)
-    report.add(f"{case.prefix}build vector and text indices", *times, peer="LanceDB", unit="s")
+    found = [measure({"": partial(build, case)}, runs=1, warm=0)[""] for build in (_our_indices, _peer_indices)]
+    report.add(f"{case.prefix}build vector and text indices", *found, peer="LanceDB", unit="s")
     case.plain.checkout_version(case.plain.latest_version)
 
 

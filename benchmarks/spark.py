@@ -11,8 +11,8 @@ import lancepart as lp
 from benchmarks.report import Report, sized
 
 ROWS = sized(3_000_000, 200_000, "LANCEPART_BENCH_SPARK_ROWS", large=20_000_000)
-MANY = sized(500, 200, large=10_000)
-TIMES = sized(3, 2)
+MANY = sized(500, 100, large=10_000)
+TIMES = sized(3, 1)
 OFTEN = sized(2, 1)
 PEER = "Spark, Parquet"
 HEADLINES = ("into 500 partitions", "one partition", "join on 16 and 8 buckets by SQL", "MERGE")

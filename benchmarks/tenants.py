@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 import lancepart as lp
-from benchmarks.report import Report, measure, sized
+from benchmarks.report import Report, Timing, measure, sized, together
 
+ROUNDS = sized(3, 1)
 TENANTS = sized(3_000, 500, "LANCEPART_TENANTS", large=10_000)
 ROWS_EACH = 20
 WRITTEN = max(1, TENANTS // 10)
@@ -94,16 +95,22 @@ def run(report: Report) -> None:
     def ingest(name: str) -> None:
         made[name] = kinds[name](folder / name)
 
+    rounds: dict[str, list[dict[str, Timing]]] = {}
     try:
-        _beside(report, "ingest", {name: partial(ingest, name) for name in kinds}, 1, 0)
-        for what, (action, runs, warm) in STEPS.items():
-            _beside(report, what, {name: partial(action, table) for name, table in made.items()}, runs, warm)
+        for _ in range(ROUNDS):
+            found = measure({name: partial(ingest, name) for name in kinds}, runs=1, warm=0)
+            rounds.setdefault("ingest", []).append(found)
+            for what, (action, runs, warm) in STEPS.items():
+                steps = {name: partial(action, table) for name, table in made.items()}
+                rounds.setdefault(what, []).append(measure(steps, runs=runs, warm=warm))
+            shutil.rmtree(folder, ignore_errors=True)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    for what, each in rounds.items():
+        _beside(report, what, {name: together([one[name] for one in each]) for name in kinds})
 
 
-def _beside(report: Report, what: str, actions: dict[str, Callable[[], object]], runs: int, warm: int) -> None:
-    found = measure(actions, runs=runs, warm=warm)
+def _beside(report: Report, what: str, found: dict[str, Timing]) -> None:
     ours, theirs = found["ours"], found.get("deltalake")
     if theirs is None:
         report.note(f"{what}: {ours.median:.2f} s, {ours.cpu or 0:.2f} s of CPU, no peer")

@@ -13,9 +13,9 @@ from benchmarks.report import Report, Timing, cpu_seconds, sized, timing
 from benchmarks.spark import CONF, PEER, ROWS, measured, rows
 
 PARTITIONS = 64
-SMALL_PARTITIONS, SMALL_TASKS = 10, sized(50, 20)
-TIMES = sized(3, 2)
-BATCHES = sized(90, 12, "LANCEPART_BENCH_BATCHES", large=1_000)
+SMALL_PARTITIONS, SMALL_TASKS = 10, sized(50, 8)
+TIMES = sized(3, 1)
+BATCHES = sized(90, 8, "LANCEPART_BENCH_BATCHES", large=1_000)
 BATCH_ROWS = 1_000
 WARM, ENDS = sized(10, 2), sized(30, 5)
 BROADCASTS = 10 << 20

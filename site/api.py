@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import itertools
 import re
 import textwrap
 from collections.abc import Callable, Iterator
@@ -78,7 +80,17 @@ def attributes(kind: type) -> Iterator[tuple[str, str, str]]:
             back = inspect.signature(made).return_annotation
             yield name, str(back), (inspect.getdoc(made) or "").partition("\n\n")[0]
         elif name in typed:
-            yield name, typed[name], ""
+            yield name, typed[name], _said(kind).get(name, "")
+
+
+def _said(kind: type) -> dict[str, str]:
+    """What the source says of a class's fields: a string right after one."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0].body  # type: ignore[attr-defined]
+    return {
+        field.target.id: inspect.cleandoc(text.value.value)
+        for field, text in itertools.pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+    }
 
 
 def parameters(function: Callable[..., Any]) -> list[str]:

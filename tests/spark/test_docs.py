@@ -14,7 +14,9 @@ from tests.support.pages import DOCS, ON_SPARK, README, run_page
 from tests.support.tiers import slow
 
 
-@pytest.mark.parametrize("name", ["spark.md", *map(slow, sorted(ON_SPARK - {"spark.md", "tutorial-spark.md"}))])
+@pytest.mark.parametrize(
+    "name", ["spark.md", *map(slow, sorted(ON_SPARK - {"spark.md", "tutorial-spark.md"})), slow("search.md")]
+)
 def test_the_examples_of_a_page_run(name: str, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_page(DOCS / name)

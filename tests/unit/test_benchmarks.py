@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.__main__ import SUITES, _summary, run_apart, run_one
 from benchmarks.document import SIZES, Outcome, Run, figures, number, plot, write_document
-from benchmarks.report import Record, Report, Timing, measure, timing
+from benchmarks.report import Record, Report, Timing, measure, timing, together
 from benchmarks.tpc import turns
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +51,12 @@ def test_the_spread_is_of_quartiles_once_there_are_enough_values() -> None:
     assert timing([1.0, 9.0]).spread == (1.0, 9.0)
     low, high = timing([1.0, 2.0, 3.0, 4.0, 100.0]).spread
     assert 1.0 < low < 3.0 < high < 100.0
+
+
+def test_rounds_are_one_figure_with_the_spread_of_all() -> None:
+    found = together([timing([1.0, 2.0], cpu=1.0), timing([6.0], cpu=3.0)])
+    assert (found.values, found.cpu, found.spread) == ((1.0, 2.0, 6.0), 2.0, (1.0, 6.0))
+    assert together([timing([1.0])]).cpu is None
 
 
 def test_actions_are_measured_in_turn_after_a_run_to_warm_up() -> None:

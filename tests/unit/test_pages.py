@@ -104,7 +104,7 @@ def test_every_environment_variable_is_in_the_settings() -> None:
     assert not [name for name in sorted(used) if f"`{name}`" not in page]
 
 
-def test_every_public_parameter_is_explained() -> None:
+def test_every_public_parameter_and_field_is_explained() -> None:
     spec = importlib.util.spec_from_file_location("api", ROOT / "site" / "api.py")
     assert spec is not None
     assert spec.loader is not None
@@ -113,6 +113,9 @@ def test_every_public_parameter_is_explained() -> None:
     page = (ROOT / "docs" / "api.md").read_text()
     used = {name for _, function in api.callables() for name in api.parameters(function)}
     assert set(api.explained(page)) == used
+    found = {f"{owner}.{name}": text for owner, kind in api.CLASSES.items() for name, _, text in api.attributes(kind)}
+    assert len(found) >= 60
+    assert not [name for name, text in found.items() if not text.endswith(".")]
     described = {*api.FUNCTIONS, *api.CLASSES, "config"} - {"Config", "Plots"}
     assert described | {"__version__", "errors", "spark"} == set(lancepart.__all__)
     whole = api.on_page_markdown(page)
@@ -120,7 +123,7 @@ def test_every_public_parameter_is_explained() -> None:
     for line in ("PartitionedTable.search(", "Plots.skew(", "Maintenance.repair(", "Inspect.broken_unions("):
         assert f"```python\n{line}" in whole
     for line in (
-        "- `rows_added`: `int`",
+        "- `rows_added`: `int`: How many rows are new",
         "- `threads`: `int`: ",
         "- `tags`: `Tags`: ",
         "distance_type: Literal['l2', ",

@@ -6,13 +6,13 @@ So the help and the completion of names come at once; importing everything takes
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
 import typer.main
 
+from lancepart.cli import register
 from lancepart.cli.usage import Commands
 
 MODULES: dict[str, dict[str, str]] = {
@@ -72,7 +72,7 @@ MODULES: dict[str, dict[str, str]] = {
 def commands_of(module: str) -> dict[str, Any]:
     """The commands of a module, by their names."""
     part = typer.Typer(callback=lambda: None)
-    import_module(f"lancepart.cli.{module}").register(part)
+    register(module, part)
     return dict(typer.main.get_group(part).commands)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -49,8 +50,15 @@ def ui(
     _announce(address, root, as_json=shell.as_json)
     if browse and sys.stdout.isatty():
         webbrowser.open(address)
+    threading.Thread(target=_warm, args=(explorer,), daemon=True).start()
     _serve(server)
     return Answer(payload={"url": server.url, "ended": True}, show=lambda console: console.print("ended"))
+
+
+def _warm(explorer: Explorer) -> None:
+    """Read ahead what the first page needs; if that fails, the page says why."""
+    with contextlib.suppress(Exception):
+        explorer.warm()
 
 
 def _server(explorer: Explorer, host: str, port: int, token: str | None) -> Server:

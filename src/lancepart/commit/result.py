@@ -25,9 +25,13 @@ class CommitResult(int):
     """
 
     rows_added: int
+    """How many rows are new; updated ones are not among them."""
     rows_updated: int
+    """How many rows were replaced by others with the same key, or changed in place."""
     rows_deleted: int
+    """How many rows are gone; updated ones are not among them."""
     partitions: int
+    """How many partitions the commit changed."""
 
     def __new__(
         cls, version: int, *, rows_added: int = 0, rows_updated: int = 0, rows_deleted: int = 0, partitions: int = 0

@@ -67,6 +67,7 @@ class Transaction:
 
     manifest: Manifest
     isolation: str = SNAPSHOT
+    """``"snapshot"`` or ``"serializable"``."""
     operation: str = "transaction"
     idempotency: IdempotencyKey | None = None
     version: int | None = None

@@ -25,16 +25,27 @@ class TableDescription:
     """A table at one snapshot; ``rows`` and ``bytes`` are None where only the partitions themselves know."""
 
     root: str
+    """Where the table is."""
     layout: str
+    """``"manifest"``, or the name of an older layout."""
     transactions: str
+    """``"strong"`` if a commit is atomic over all partitions, ``"weak"`` if it is so leaf by leaf."""
     version: int
+    """The snapshot that is described."""
     schema: pa.Schema
+    """The columns and their types."""
     partition_by: tuple[str, ...]
+    """How new rows are partitioned, as ``create_table`` takes it."""
     spec_versions: int
+    """How many versions of the partitioning there are."""
     partitions: int
+    """How many leaves there are."""
     rows: int | None
+    """How many rows there are; None if leaves would have to be opened for it."""
     bytes: int | None
+    """How many bytes the files of the leaves have; None if leaves would have to be opened for it."""
     indices: tuple[str, ...]
+    """The names of the indices."""
 
     def _repr_html_(self) -> str:
         about = {name.replace("_", " "): getattr(self, name) for name in _ABOUT}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 
@@ -33,7 +33,7 @@ from lancepart.maintain.inspect_schemas import (
     UNIONS,
     UNPUBLISHED,
 )
-from lancepart.maintain.largest import largest
+from lancepart.maintain.largest import largest, named
 from lancepart.model.aliases import JsonObject
 from lancepart.model.public import html_calls, public, public_names
 from lancepart.plan import planner
@@ -109,9 +109,18 @@ class Inspect:
                 return None
             raise
 
-    def _readable(self, most: int | None = None) -> Iterator[tuple[Leaf, LeafHandle]]:
-        """The leaves, or the largest ones, that have data and can be opened; ``broken`` lists the others."""
-        for leaf in self._loaded()[1] if most is None else largest(self._manifest.snapshot(self._version), most):
+    def _chosen(self, most: int | None, ids: Sequence[str] | None) -> Sequence[Leaf]:
+        if most is None and ids is None:
+            return self._loaded()[1]
+        snapshot = self._manifest.snapshot(self._version)
+        if ids is not None:
+            return named(snapshot, ids if most is None else ids[:most])
+        assert most is not None
+        return largest(snapshot, most)
+
+    def _readable(self, leaves: Sequence[Leaf]) -> Iterator[tuple[Leaf, LeafHandle]]:
+        """The leaves that have data and can be opened; ``broken`` lists the others."""
+        for leaf in leaves:
             with contextlib.suppress(UnreadableError):
                 if (handle := self._opened(leaf)) is not None:
                     yield leaf, handle
@@ -200,7 +209,7 @@ class Inspect:
     def fragments(self) -> pa.Table:
         """The fragments of every leaf that can be opened."""
         rows = []
-        for leaf, handle in self._readable():
+        for leaf, handle in self._readable(self._loaded()[1]):
             for fragment in handle.get_fragments():
                 size = sum(int(file.file_size_bytes or 0) for file in fragment.metadata.files)
                 rows.append(
@@ -214,16 +223,18 @@ class Inspect:
                 )
         return pa.Table.from_pylist(rows, schema=FRAGMENTS)
 
-    def indices(self, *, most: int | None = None) -> pa.Table:
+    def indices(self, *, most: int | None = None, leaves: Sequence[str] | None = None) -> pa.Table:
         """The indices of every leaf that can be opened, and how many of its rows they cover.
 
         A declared index that a leaf does not have yet, or is too small for, covers none of its rows. An index over the
         whole table has a row for each leaf too, with the scope ``table``. With ``most`` only so many leaves are opened,
-        those with the most rows.
+        those with the most rows; ``leaves`` names those to open, by the ``object_id`` of ``partitions()``.
         """
         known = declared(self._manifest.snapshot(self._version))
         coverage = Coverage.of(self._manifest.root, load(self._manifest, self._version), known)
-        rows = [row for leaf, handle in self._readable(most) for row in coverage.rows(leaf, handle)]
+        rows = [
+            row for leaf, handle in self._readable(self._chosen(most, leaves)) for row in coverage.rows(leaf, handle)
+        ]
         return pa.Table.from_pylist(rows, schema=INDICES)
 
     def unions(self) -> pa.Table:

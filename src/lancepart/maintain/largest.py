@@ -1,16 +1,21 @@
-"""The leaves with the most rows, found without a value for each of the others: there may be a million."""
+"""Some leaves, the largest or named ones, found without a value for each of the others: there may be a million."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from lancepart.errors import InvalidInputError
+from lancepart.format.names import OBJECT_ID, of_ids
 from lancepart.layout import create
 from lancepart.layout.layouts import as_leaves, candidates
 from lancepart.layout.leaves import Leaf, recorded_sizes
 from lancepart.layout.metadata import TableMetadata
 from lancepart.plan import planner
-from lancepart.storage.snapshot import Snapshot
+from lancepart.storage.snapshot import Snapshot, literals
 
 
 def largest(snapshot: Snapshot, most: int) -> list[Leaf]:
@@ -19,6 +24,21 @@ def largest(snapshot: Snapshot, most: int) -> list[Leaf]:
     found = _by_columns(snapshot, metadata, most)
     leaves = planner.plan(snapshot, metadata, None).leaves if found is None else found
     return sorted(leaves, key=_rows, reverse=True)[:most]
+
+
+def named(snapshot: Snapshot, ids: Sequence[str]) -> list[Leaf]:
+    """The leaves with these ids, in this order."""
+    if not ids:
+        return []
+    metadata = create.load(snapshot)
+    found: dict[str, Leaf] = {}
+    for spec in metadata.specs:
+        rows = candidates(snapshot, spec, of_ids(literals(ids)))
+        mine = rows.filter(pc.is_in(rows.column(OBJECT_ID), value_set=pa.array(ids, pa.string())))
+        found |= {leaf.object_id: leaf for leaf in as_leaves(snapshot, spec, mine, metadata)}
+    if missing := [each for each in ids if each not in found]:
+        raise InvalidInputError(f"there is no leaf {missing[0]!r}: give the object_id of inspect.partitions()")
+    return [found[each] for each in ids]
 
 
 def _by_columns(snapshot: Snapshot, metadata: TableMetadata, most: int) -> list[Leaf] | None:

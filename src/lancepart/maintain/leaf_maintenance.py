@@ -51,13 +51,21 @@ class MaintenanceResult:
     """
 
     action: str
+    """What was done, such as ``"compact"``."""
     changed: int = 0
+    """How many leaves were changed; of a removal how many things were removed, or would be."""
     skipped: tuple[str, ...] = ()
+    """The leaves that were left as they are because others changed them meanwhile; run it again for these."""
     freed_bytes: int = 0
+    """How many bytes the removed files had."""
     removed_files: int = 0
+    """How many files were removed, or would be."""
     version: int | None = None
+    """The new snapshot; None if none was made."""
     locations: tuple[str, ...] = ()
+    """The directories that were removed, or would be."""
     kept: tuple[str, ...] = ()
+    """What a collector kept because it could not decide whether it is needed."""
 
     def _repr_html_(self) -> str:
         done = {name.replace("_", " "): value for name, value in asdict(self).items() if name != "action" and value}

@@ -34,10 +34,15 @@ class PartitionField:
     """
 
     field_id: str
+    """The name of the field, which stands in paths and in ``partition_field_…`` columns of the manifest."""
     source_ids: tuple[int, ...]
+    """The field ids of the columns that the value is made of."""
     result_type: pa.DataType
+    """The type of the value."""
     transform: Transform | None = None
+    """The function that makes the value; None if an expression does."""
     expression: str | None = None
+    """The SQL expression that makes the value, over ``col0``, ``col1`` and so on; None if a transform does."""
     opaque: bool = dataclass_field(default=False, compare=False, repr=False)
     any_zone: bool = dataclass_field(default=False, compare=False, repr=False)
 
@@ -177,7 +182,9 @@ class PartitionSpec:
     """One version of how a table is partitioned: an id and the fields, outermost first."""
 
     id: int
+    """The number of this version of the partitioning, from 1 up."""
     fields: tuple[PartitionField, ...]
+    """What makes the partition values, outermost first; none if the table is not partitioned."""
 
     def __post_init__(self) -> None:
         if isinstance(self.id, bool) or not isinstance(self.id, int) or self.id < 1:

@@ -40,8 +40,11 @@ class Plan:
     """
 
     version: int
+    """The snapshot that is read."""
     leaves: tuple[Leaf, ...]
+    """The leaves to read, each with its ``object_id``, its partition ``values`` as text and its ``read_version``."""
     specs: tuple[SpecPlan, ...] = ()
+    """For each version of the partitioning how many leaves are kept, and the ``reasons``."""
     pointers: tuple[str, ...] = ()
 
     @property

@@ -65,6 +65,7 @@ class Query(Result):
     """A query's rows, computed when they are read, each table at the snapshot it had when the query was made."""
 
     text: str
+    """The SQL of the query."""
     sources: Mapping[Name, QuerySource]
     known: tuple[Name, ...] = ()
 

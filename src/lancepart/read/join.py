@@ -57,6 +57,7 @@ class Join(Result):
     right: Scan
     keys: tuple[JoinKey, ...]
     how: str
+    """The kind of join, such as ``"inner"``."""
     where: Filter | None
     all_columns: tuple[Column, ...]
     columns: tuple[Column, ...]

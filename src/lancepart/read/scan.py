@@ -79,12 +79,17 @@ class Scan(Result):
     metadata: TableMetadata
     where: Filter | None = None
     columns: tuple[str, ...] | None = None
+    """The columns to read, in this order; None for all."""
     limit: int | None = None
+    """The most rows that are read; None for all."""
     planned: Plan | None = None
     offset: int = 0
+    """How many of the first rows are left out."""
     order: tuple[Order, ...] = ()
     with_row_id: bool = False
+    """Whether the rows have a column ``_rowid``, which ``table.take`` understands."""
     batch_size: int | None = None
+    """The most rows of one batch; None leaves it to Lance."""
 
     @classmethod
     def of(

@@ -55,6 +55,7 @@ class Search(Result):
     text: TextQuery | None = None
     reranker: Reranker | None = None
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
+    """After a search, how long each of its steps took."""
 
     @classmethod
     def of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -52,7 +52,7 @@ def findings(
     yield from sizes(frame, name)
     if metadata.transactions != STRONG:
         return
-    yield from unindexed(table, name, most=most)
+    yield from unindexed(table, name, None if most is None else frame.largest(most))
     yield from unused(table, frame, name)
 
 
@@ -83,10 +83,10 @@ def sizes(leaves: LeafFrame, name: str) -> Iterator[Finding]:
         yield Finding(kind="small partitions", detail=detail, run=f"lancepart evolve {name} <fewer values>")
 
 
-def unindexed(table: PartitionedTable, name: str, *, most: int | None = None) -> Iterator[Finding]:
-    """Rows that an index of the table does not cover; partitions too small for a vector index have none."""
+def unindexed(table: PartitionedTable, name: str, leaves: Sequence[str] | None = None) -> Iterator[Finding]:
+    """Rows that an index does not cover, in some leaves or in all; those too small for a vector index have none."""
     missing: dict[str, int] = {}
-    for row in table.inspect.indices(most=most).to_pylist():
+    for row in table.inspect.indices(leaves=leaves).to_pylist():
         if row["indexed_rows"] or not str(row["type"]).upper().startswith("IVF"):
             missing[row["name"]] = missing.get(row["name"], 0) + row["rows"] - row["indexed_rows"]
     for index, rows in missing.items():

@@ -28,7 +28,10 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpecFrame:
-    """The leaves of one spec version: ``object_id``, sizes, and a column ``p0``, ``p1``… of text for each field."""
+    """The leaves of one spec version: ``object_id``, sizes, and a column ``p0``, ``p1``… of text for each field.
+
+    They are sorted by the values of their fields.
+    """
 
     spec_id: int
     fields: tuple[str, ...]
@@ -51,6 +54,14 @@ class SpecFrame:
             same = pc.is_null(column) if value is None else pc.fill_null(pc.equal(column, value), fill_value=False)
             found &= same.to_numpy(zero_copy_only=False)
         return found
+
+    def differs(self, level: str) -> Mask:
+        """Which leaves, from the second on, have another value than the one before."""
+        values = self.leaves.column(level)
+        found = pc.not_equal(values[1:], values[:-1])
+        either = pc.not_equal(pc.is_null(values[1:]), pc.is_null(values[:-1]))
+        mask: Mask = pc.coalesce(found, either).to_numpy()
+        return mask
 
     def kept(self, object_ids: pa.Array) -> Mask:
         """Which leaves are among some."""
@@ -93,6 +104,16 @@ class LeafFrame:
             raise InvalidInputError(f"measure is {measure!r}: use one of {', '.join(MEASURES)}")
         return np.concatenate([each.sizes(measure) for each in self.specs] or [np.zeros(0, dtype=np.int64)])
 
+    def largest(self, most: int) -> list[str]:
+        """The ids of so many leaves, those with the most rows."""
+        rows = self.sizes("rows")
+        ids = pa.chunked_array(
+            [chunk for each in self.specs for chunk in each.leaves.column("object_id").chunks], pa.string()
+        )
+        first = np.argpartition(-rows, most)[:most] if most < len(rows) else np.arange(len(rows))
+        found: list[str] = ids.take(pa.array(first[np.argsort(-rows[first], kind="stable")])).to_pylist()
+        return found
+
     def label(self, at: int) -> str:
         """A leaf's spec and values for a person, by its place among all leaves."""
         for spec in self.specs:
@@ -122,12 +143,16 @@ def _spec_frame(table: PartitionedTable, snapshot: Snapshot, metadata: TableMeta
 
 def _sorted(leaves: pa.Table, rows: pa.Table, names: Sequence[str]) -> pa.Table:
     """Leaves in the order of their values: numbers and times as such, all others as text."""
-    keys: dict[str, pa.ChunkedArray] = {}
+    keys: dict[str, pa.Array | pa.ChunkedArray] = {}
     for at, name in enumerate(names):
         column = rows.column(name)
         kind = column.type
         ordered = pa.types.is_integer(kind) or pa.types.is_temporal(kind) or pa.types.is_floating(kind)
         keys[f"p{at}"] = column if ordered else leaves.column(f"p{at}")
+    return _by_keys(leaves, keys)
+
+
+def _by_keys(leaves: pa.Table, keys: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Table:
     if not keys:
         return leaves
     return leaves.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
@@ -141,4 +166,4 @@ def _measured(table: PartitionedTable, spec: PartitionSpec) -> pa.Table:
     sizes = {field.name: pa.array([row[field.name] for row in rows], field.type) for field in SIZES}
     ids = pa.array([row["object_id"] for row in rows], pa.string())
     columns = {name: pa.array(found, pa.string()) for name, found in texts.items()}
-    return pa.table({"object_id": ids, **columns, **sizes})
+    return _by_keys(pa.table({"object_id": ids, **columns, **sizes}), columns)

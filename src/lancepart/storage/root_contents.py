@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
-from lancepart.errors import InvalidInputError, InvalidTableStateError, PermissionDeniedError
+from lancepart.errors import InvalidInputError, InvalidTableStateError, LanceNamespaceError, PermissionDeniedError
 from lancepart.storage.files import Files
 from lancepart.storage.root import Root
 from lancepart.storage.translate import storage_errors
 
 _MANIFEST = "__manifest"
 _MOST_NAMED = 3
+_MOST_LOOKED_INTO = 20
 
 
 def refuse_file(root: Root) -> None:
@@ -44,11 +46,29 @@ def advice(root: Root) -> str:
 
 
 def beneath(root: Root) -> list[str]:
-    """The tables and warehouses that are directories of a local root which is none itself."""
-    if not root.is_local or not os.path.isdir(root.uri) or os.path.isdir(os.path.join(root.uri, _MANIFEST)):
+    """The tables and warehouses that are directories of a root which is none itself; of a store those of the first few.
+
+    A root that can't be listed has none: what is wrong with it was said before.
+    """
+    if not root.is_local:
+        return _beneath_store(root)
+    if not os.path.isdir(root.uri) or os.path.isdir(os.path.join(root.uri, _MANIFEST)):
         return []
-    with os.scandir(root.uri) as entries:
+    with contextlib.suppress(OSError), os.scandir(root.uri) as entries:
         return sorted(each.path for each in entries if os.path.isdir(os.path.join(each.path, _MANIFEST)))
+    return []
+
+
+def _beneath_store(root: Root) -> list[str]:
+    files = Files(root)
+    try:
+        names = sorted(files.children()[0])
+        if _MANIFEST in names:
+            return []
+        found = [name for name in names[:_MOST_LOOKED_INTO] if not files.is_empty(f"{name}/{_MANIFEST}")]
+    except LanceNamespaceError:
+        return []
+    return [f"{root.uri}/{name}" for name in found]
 
 
 def make_directory(root: Root) -> None:

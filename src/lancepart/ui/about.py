@@ -56,7 +56,7 @@ def indices(explorer: Explorer, params: Params) -> Answer:
     frame = explorer.frame(params.text("table", "."), found)
     seen: dict[tuple[str, str], dict[str, object]] = {}
     counts: dict[tuple[str, str], list[int]] = {}
-    for row in found.inspect.indices(most=LOOKED_INTO).to_pylist():
+    for row in found.inspect.indices(leaves=frame.largest(LOOKED_INTO)).to_pylist():
         key = (row["name"], row["scope"])
         seen.setdefault(key, {each: row[each] for each in ("name", "scope", "type", "columns")})
         if row["indexed_rows"]:

@@ -51,6 +51,11 @@ class Explorer:
             return found
         return None
 
+    def warm(self) -> None:
+        """Read the leaves of the newest snapshot, if the root is one table, before a page asks for them."""
+        if self._connection is None:
+            self.frame(".", self.table("."))
+
     @property
     def is_warehouse(self) -> bool:
         """Whether there may be many tables."""

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lancepart.plan import planner
 from lancepart.read.scan import Scan
@@ -94,44 +93,52 @@ def _children(spec: SpecFrame, params: Params, kept: Mask | None) -> tuple[list[
     path, sort = params.path("path"), params.choice("sort", ("name", *MEASURES))
     level = len(path)
     inside = spec.beneath(path)
-    if level >= len(spec.fields):
+    if level >= len(spec.fields) or not inside.any():
         return [], 0
-    shown = spec.leaves.filter(pa.array(inside))
-    if kept is not None:
-        shown = shown.append_column("kept", pa.array(kept[inside]).cast(pa.int64()))
-    grouped = _grouped(shown, f"p{level}", kept is not None)
+    grouped = _grouped(spec, inside, f"p{level}", kept)
     if sort != "name":
-        grouped = grouped.take(pc.sort_indices(grouped, sort_keys=[(f"{sort}_sum", "descending")]))
+        order = np.argsort(-grouped[sort], kind="stable")
     elif kept is not None:
-        dropped = pc.equal(grouped.column("kept_sum"), 0).to_numpy()
-        grouped = grouped.take(pa.array(np.argsort(dropped, kind="stable")))
-    largest = max(int(pc.max(grouped.column("bytes_sum")).as_py() or 0), 1)
-    page = grouped.slice(params.number("offset", 0), params.limit(100, 500)).to_pylist()
-    return [_node(spec, path, row, largest) for row in page], grouped.num_rows
+        order = np.argsort(grouped["kept"] == 0, kind="stable")
+    else:
+        order = np.arange(len(grouped["at"]))
+    start = params.number("offset", 0)
+    largest = max(int(grouped["bytes"].max()), 1)
+    page = [_node(spec, path, grouped, at, largest) for at in order[start : start + params.limit(100, 500)]]
+    return page, len(order)
 
 
-def _grouped(leaves: pa.Table, level: str, with_kept: bool) -> pa.Table:
-    """Leaves that share a value together, in the order in which the values come."""
-    sums: list[tuple[str, str]] = [(name, "sum") for name in MEASURES] + ([("kept", "sum")] if with_kept else [])
-    grouping = leaves.group_by(level, use_threads=False)
-    return grouping.aggregate([("object_id", "count"), ("object_id", "first"), *sums])
+def _grouped(spec: SpecFrame, inside: Mask, level: str, kept: Mask | None) -> Mapping[str, npt.NDArray[np.int64]]:
+    """Leaves that share a value together, in the order in which the values come: where each value begins, and sums.
+
+    The leaves are sorted, so that those of one value are neighbours.
+    """
+    at = np.flatnonzero(inside)
+    starts = at[np.concatenate(([True], spec.differs(level)[at[1:] - 1]))]
+    edges = np.searchsorted(at, starts)
+    sums = {name: np.add.reduceat(spec.sizes(name)[at], edges) for name in MEASURES}
+    if kept is not None:
+        sums["kept"] = np.add.reduceat(kept[at].astype(np.int64), edges)
+    return {"at": starts, "leaves": np.diff(np.append(edges, len(at))), **sums}
 
 
-def _node(spec: SpecFrame, path: Sequence[str | None], row: Mapping[str, int | str | None], largest: int) -> Answer:
+def _node(
+    spec: SpecFrame, path: Sequence[str | None], grouped: Mapping[str, npt.NDArray[np.int64]], which: int, largest: int
+) -> Answer:
     level = len(path)
-    value = row[f"p{level}"]
+    at = int(grouped["at"][which])
+    value = spec.leaves.column(f"p{level}")[at].as_py()
     is_leaf = level + 1 == len(spec.fields)
-    held = int(row["bytes_sum"] or 0)
     return {
         "spec": spec.spec_id,
         "path": [*path, value],
         "name": "NULL" if value is None else value,
         "field": spec.fields[level],
-        "leaves": row["object_id_count"],
-        **{name: int(row[f"{name}_sum"] or 0) for name in MEASURES},
-        "kept": row.get("kept_sum"),
-        "share": _share(held, largest),
-        "leaf": row["object_id_first"] if is_leaf else None,
+        "leaves": int(grouped["leaves"][which]),
+        **{name: int(grouped[name][which]) for name in MEASURES},
+        "kept": int(grouped["kept"][which]) if "kept" in grouped else None,
+        "share": _share(int(grouped["bytes"][which]), largest),
+        "leaf": spec.leaves.column("object_id")[at].as_py() if is_leaf else None,
     }
 
 

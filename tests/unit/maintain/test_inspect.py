@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lancepart as lp
+from lancepart.errors import InvalidInputError
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("<b>", pa.string())])
 
@@ -75,3 +76,9 @@ def test_indices_of_the_largest_leaves_only(tmp_path: Path) -> None:
 
     for most, counts in ((1, [9]), (2, [7, 9]), (50, [2, 5, 7, 9])):
         assert sorted(table.inspect.indices(most=most).column("rows").to_pylist()) == counts
+
+    sizes = {row["object_id"]: row["rows"] for row in table.inspect.partitions().to_pylist()}
+    for chosen in (list(sizes)[::-1], list(sizes)[1:3], []):
+        assert table.inspect.indices(leaves=chosen).column("rows").to_pylist() == [sizes[each] for each in chosen]
+    with pytest.raises(InvalidInputError, match="there is no leaf 'v9'"):
+        table.inspect.indices(leaves=[*sizes, "v9"])

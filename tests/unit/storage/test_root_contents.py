@@ -7,9 +7,11 @@ from pathlib import Path
 import lance
 import pytest
 
-from lancepart.errors import InvalidInputError, InvalidTableStateError, PermissionDeniedError
+import lancepart as lp
+from lancepart.errors import InvalidInputError, InvalidTableStateError, PermissionDeniedError, TableNotFoundError
 from lancepart.storage import root_contents
 from lancepart.storage.root import Root
+from tests.support import s3
 from tests.support.catalogs import rows
 
 
@@ -47,3 +49,17 @@ def test_a_directory_that_can_not_be_made_is_named(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b").is_dir()
     with pytest.raises(PermissionDeniedError, match=r"'/proc/t'.*give a root that you may write to"):
         root_contents.make_directory(Root.parse("/proc/t"))
+
+
+@pytest.mark.slow
+def test_tables_beneath_a_prefix_of_a_store_are_named(s3_server: s3.Server) -> None:
+    place = s3_server.place()
+    for name in ("a", "b"):
+        lp.create_table(f"{place.root}/{name}", rows(1).schema, storage_options=place.options)
+    root = Root.parse(place.root, place.options)
+
+    assert root_contents.beneath(root) == [f"{place.root}/a", f"{place.root}/b"]
+    assert root_contents.beneath(Root.parse(f"{place.root}/a", place.options)) == []
+    assert root_contents.beneath(Root.parse(f"{place.root}/nothing", place.options)) == []
+    with pytest.raises(TableNotFoundError, match=f"no warehouse.*'{place.root}/a', '{place.root}/b'"):
+        lp.open_table(place.root, storage_options=place.options)

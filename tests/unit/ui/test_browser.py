@@ -147,20 +147,32 @@ def test_every_view_has_names_and_contrast(server: Server, dark: bool) -> None:
         refuse_noise(page, server)
 
 
-def test_ten_thousand_partitions_open_and_are_paged(page: Browser, tmp_path: Path) -> None:
-    many_partitions(tmp_path / "many", 10_000)
+def test_a_million_partitions_open_and_are_paged(page: Browser, tmp_path: Path) -> None:
+    many_partitions(tmp_path / "many", 1_000_000)
     with serving(Explorer(str(tmp_path / "many"))) as server:
-        page.go("about:blank")
-        start = time.monotonic()
-        page.go(server.url)
-        page.wait("the map", f"document.querySelector('canvas') && {SETTLED}")
-        spent = time.monotonic() - start
+        spent = {}
+        for turn in ("first", "again"):
+            page.go("about:blank")
+            start = time.monotonic()
+            page.go(server.url)
+            page.wait("the map", f"document.querySelector('canvas') && {SETTLED}", seconds=120)
+            spent[turn] = round(time.monotonic() - start, 2)
         assert page.run("return document.querySelectorAll('.tree [role=treeitem]').length") <= 60
         page.click(".more button")
         page.wait("the next page", "document.querySelectorAll('.tree [aria-level=\"2\"]').length === 100")
+        page.type("#where", "city = 'city-0777777'")
+        page.press(ENTER)
+        page.wait("the plan", f"document.querySelector('#kept') && {SETTLED}")
+        assert page.text("#kept").startswith("1 of 1,000,000 partitions are read")
+        page.picture(PICTURES / "many.png")
+        for view in ("indices", "health"):
+            start = time.monotonic()
+            page.go(f"{server.url}#/t/./{view}")
+            page.wait(view, f"document.querySelector('#tab-{view}[aria-selected=true]') && {SETTLED}", seconds=120)
+            spent[view] = round(time.monotonic() - start, 2)
+        assert "1,000,000 partitions" in page.text("#view")
         sizes = page.run("return performance.getEntriesByType('resource').map((each) => each.encodedBodySize)")
         assert max(sizes) < 1 << 20
-        assert spent < 10
-        print(f"opened in {spent:.2f} s")
-        page.picture(PICTURES / "many.png")
+        assert spent["again"] < spent["first"]
+        print(f"seconds: {spent}")
         refuse_noise(page, server)

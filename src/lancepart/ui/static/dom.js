@@ -62,7 +62,17 @@ export function when(text) {
 }
 
 export const exact = (text) => new Date(text).toISOString().replace("T", " ").replace(/\.\d+Z$/, " UTC");
-export const wait = (text) => h("p", { cls: "wait", role: "status" }, text);
+
+// What is waited for; after two seconds also how long it takes already.
+export function wait(text) {
+  const spent = h("span", { "aria-hidden": "true" }), node = h("p", { cls: "wait", role: "status" }, text, spent), start = Date.now();
+  const clock = setInterval(() => {
+    const seconds = Math.round((Date.now() - start) / 1000);
+    if (!node.isConnected && seconds > 0) clearInterval(clock);
+    else if (seconds >= 2) spent.textContent = `, ${seconds} s`;
+  }, 500);
+  return node;
+}
 export const failed = (error) => h("p", { cls: "error", role: "alert" }, error.message);
 export const say = (text) => { document.getElementById("say").textContent = text; };
 

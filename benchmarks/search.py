@@ -1,7 +1,7 @@
 """Searches of 100 uneven tenants beside LanceDB and plain pylance, which hold one table with the tenant indexed.
 
 Calls of all three take turns, so that whatever else the machine does hits them alike. 200 k rows of 64 numbers, and 1 M
-of 128, which take about three of the suite's four minutes; ``LANCEPART_BENCH_ROWS`` takes any other number of 64.
+of 128, which take most of the suite's time; ``LANCEPART_BENCH_ROWS`` takes any other number of 64 instead.
 """
 
 from __future__ import annotations

@@ -35,7 +35,8 @@ runs by `python -m benchmarks SUITE`. Environment variables set single sizes:
 | `LANCEPART_BENCH_SPARK_ROWS` | spark, upkeep | rows of the table |
 | `LANCEPART_BENCH_BATCHES` | upkeep | batches of the stream |
 | `LANCEPART_TENANTS` | tenants | tenants, a partition each |
-| `LANCEPART_TPC` | tpc | the scale factor |
+| `LANCEPART_TPC` | tpc | the scale factor of TPC-H |
+| `LANCEPART_TPCDS` | tpc | the scale factor of TPC-DS, of which all queries are run then: at 1 about half an hour |
 | `LANCEPART_TPCH` | tpch | the scale factor; 1 is about a gigabyte |
 """
 README_BLOCK = re.compile(r"(<!-- figures: made by make bench -->\n).*?(<!-- end of figures -->)", re.DOTALL)

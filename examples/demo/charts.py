@@ -67,7 +67,7 @@ def _span(values: Sequence[str | None]) -> str:
 def batches_chart(batches: Mapping[str, Sequence[int]]) -> str:
     """The milliseconds of each batch of the stream, a line a side."""
     left, high = 60, 180
-    most = max(max(values) for values in batches.values()) * 1.1
+    most = _above(max(max(values) for values in batches.values()))
     parts = [f'<line class="axis" x1="{left}" y1="{high}" x2="{WIDTH - 20}" y2="{high}"/>']
     for part in range(5):
         y = high - part / 4 * (high - 20)
@@ -85,6 +85,12 @@ def batches_chart(batches: Mapping[str, Sequence[int]]) -> str:
         x = left + 20 + n * (WIDTH - left - 60) / max(1, len(next(iter(batches.values()))) - 1)
         parts.append(f'<text class="small" x="{x:.0f}" y="{high + 18}" text-anchor="middle">batch {n + 1}</text>')
     return _svg(parts, high + 26, "Milliseconds of each batch")
+
+
+def _above(value: float) -> int:
+    """A round number that a scale of four steps can end with."""
+    step = 10 ** max(0, len(str(int(value))) - 2) * 4
+    return max(4, -(-int(value + 1) // step) * step)
 
 
 def _svg(parts: Sequence[str], height: float, label: str) -> str:

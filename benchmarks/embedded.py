@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 import lancepart as lp
 from benchmarks.report import Report, measure, sized
 
-ROWS = sized(2_000_000, 300_000, "LANCEPART_ROWS")
+ROWS = sized(2_000_000, 300_000, "LANCEPART_ROWS", large=20_000_000)
 PARTITIONS = 64
 RUNS = sized(7, 3)
 

@@ -152,23 +152,26 @@ class LeafWrites:
 
     def append(self, rows: list[pa.Table]) -> None:
         """Add rows, given as tables in the table's schema."""
-        staged = self.stage(rows)
-        if staged is not None:
-            self.add([staged])
+        self.exchange(np.array([], dtype=np.uint64), rows)
 
     def exchange(self, addresses: npt.NDArray[np.uint64], rows: list[pa.Table]) -> None:
         """Remove the rows at some addresses and add others: in one version, if the leaf takes them as it is."""
         ready = None
-        if len(addresses) and rows and self._base is not None:
+        if rows and self._base is not None:
             ready = as_it_is(self.root, self.metadata, self.location, self._base)
-        staged = None if ready is None else self.stage(rows, ready=ready)
-        if ready is None or staged is None:
+        if ready is None:
             self.delete(addresses)
-            self.append(rows)
+            if (staged := self.stage(rows)) is not None:
+                self.add([staged])
             return
+        staged = self.stage(rows, ready=ready)
+        assert staged is not None
         items = staged.fragments.items
+        if len(addresses):
+            self._delete(addresses, adding=items, handle=ready.handle)
+        else:
+            self.head = leaf_data.append(self.root, self.location, items, base=self._base, handle=ready.handle)
         self.ids, self.schema = staged.ids, staged.schema
-        self._delete(addresses, adding=items, handle=ready.handle)
         self.pending = (*self.pending, *items)
         self._grow(staged.fragments.rows, staged.fragments.bytes, len(items))
 

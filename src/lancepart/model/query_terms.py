@@ -9,19 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 
 import pyarrow as pa
 from datafusion import ScalarUDF, SessionContext, SQLOptions, udf
 
-from lancepart.errors import reraise_interrupt
+from lancepart.errors import UnsupportedOperationError, reraise_interrupt
 from lancepart.model.sql_text import Token, arguments, closing, tokens
 from lancepart.model.terms import FUNCTION_NAMES, bound_function, has_terms, split_size, transform_of
 from lancepart.model.transforms import Transform
 
 _UNFIT = pa.map_(pa.string(), pa.struct([("lancepart", pa.duration("s"))]))
-_REFUSED = re.compile(
-    r"call to '(?P<name>lancepart_term_\d+)' function: coercion from (?P<types>.*?) to the signature", re.S
-)
+_MARK = "lancepart_term_"
+_REFUSED = re.compile(rf"call to '(?P<name>{_MARK}\d+)' function: coercion from (?P<types>.*?) to the signature", re.S)
+_ABOUT_TYPES = ("coerc", "signature", "no function matches")
 READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 _SET_OPERATORS = frozenset({"union", "intersect", "except"})
 
@@ -88,10 +89,25 @@ def _refused(context: SessionContext, sql: str) -> tuple[str, list[pa.DataType]]
         context.sql_with_options(sql, READ_ONLY).optimized_logical_plan()
     except Exception as error:
         reraise_interrupt(error)
-        refused = _REFUSED.search(str(error))
-        if refused is None:
+        if (refused := refused_call(str(error))) is None:
             raise
-        return refused["name"], _types(context, refused["types"])
+        return refused[0], _types(context, refused[1])
+    return None
+
+
+def refused_call(message: str) -> tuple[str, str] | None:
+    """The function that an error of the planner refuses, and the types of its arguments; None for another error.
+
+    DataFusion's Python package has no other way to learn the type of an expression inside a query: the nodes of a plan
+    show neither types nor schemas, and a function's types are fixed when it is registered.
+    """
+    if (found := _REFUSED.search(message)) is not None:
+        return found["name"], found["types"]
+    if _MARK in message and any(words in message.lower() for words in _ABOUT_TYPES):
+        raise UnsupportedOperationError(
+            f"datafusion {version('datafusion')} does not tell the types of a partition function's arguments as "
+            f"release 54.1 does: install that one ({message.splitlines()[0]})"
+        )
     return None
 
 
@@ -150,7 +166,7 @@ def _calls(sql: str) -> Iterator[_Call]:
         transform = transform_of(str(token.name), size)
         transform.check([transform.null_type] * len(kept))
         same = " ".join(each.name if each.kind == "word" and each.name else each.text for each in found[at : end + 1])
-        mark = marks.setdefault((scopes[at], same), f"lancepart_term_{len(marks)}")
+        mark = marks.setdefault((scopes[at], same), f"{_MARK}{len(marks)}")
         yield _Call(mark=mark, transform=transform, arity=len(kept), name=(token.start, token.end), number=number)
 
 

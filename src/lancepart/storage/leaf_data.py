@@ -129,14 +129,22 @@ def overwrite(root: Root, location: str, schema: pa.Schema, fragments: Sequence[
 
 
 def append(
-    root: Root, location: str, fragments: Sequence[FragmentMetadata], *, base: int | None, seen: int | None = None
+    root: Root,
+    location: str,
+    fragments: Sequence[FragmentMetadata],
+    *,
+    base: int | None,
+    seen: int | None = None,
+    handle: LeafHandle | None = None,
 ) -> int:
     """Make a version with more rows: detached from the version ``base``, or the next of main if there is none.
 
-    Fragments of main that follow the columns of the version ``seen`` conflict with changes of columns since.
+    Fragments of main that follow the columns of the version ``seen`` conflict with changes of columns since. ``handle``
+    has ``base`` open, if given.
     """
     operation = lance.LanceOperation.Append(list(fragments))
-    return commit_version(root, location, operation, base, seen=seen)
+    start = handle if isinstance(handle, lance.LanceDataset) else None
+    return commit_version(root, location, operation, base, seen=seen, handle=start)
 
 
 def add_columns(root: Root, location: str, fields: Sequence[pa.Field], *, base: int | None) -> int:

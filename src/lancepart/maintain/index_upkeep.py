@@ -53,17 +53,17 @@ def create_index(
     before = next((each for each in declared(opening.snapshot) if each.name == index.name), None)
     _refuse_other_column(opening, index, before)
     late = not index.is_over_rows and before is not None and before.in_leaves
-    ready = index if index.scope == LEAF or late else table_index.built(opening, index)
+    ready = index if index.scope == LEAF or late else table_index.built(opening, index, executor)
     done = _built(opening, ready, replaces=before is not None, executor=executor, progress=progress)
     if index.scope == LEAF or not late:
         return replace(done, changed=done.changed + len(ready.segments))
-    return _looked_up(done, manifest, index)
+    return _looked_up(done, manifest, index, executor)
 
 
-def _looked_up(done: MaintenanceResult, manifest: Manifest, index: Index) -> MaintenanceResult:
+def _looked_up(done: MaintenanceResult, manifest: Manifest, index: Index, executor: Executor) -> MaintenanceResult:
     """Build a look-up of keys after leaves lost the index that it replaces: it knows them by their versions."""
     opening = strong(manifest, "index")
-    whole = table_index.built(opening, index)
+    whole = table_index.built(opening, index, executor)
     opening.declares = indices.replacing(index, whole)
     return replace(done, changed=done.changed + len(whole.segments), version=opening.commit())
 
@@ -194,7 +194,7 @@ def optimize_indices(manifest: Manifest, *, executor: Executor = LOCAL, progress
     done = MaintenanceResult(action="optimize_indices")
     for index in declared(manifest.snapshot()):
         opening = strong(manifest, "optimize_indices")
-        newer = index if index.scope == LEAF else table_index.optimized(opening, index)
+        newer = index if index.scope == LEAF else table_index.optimized(opening, index, executor)
         found = _on_leaves(
             opening,
             index,
@@ -219,7 +219,7 @@ def compact(
     done = compact_leaves(manifest, target_rows=target_rows, executor=executor, progress=progress)
     for index in declared(manifest.snapshot()) if done.changed else ():
         opening = strong(manifest, "compact")
-        newer = index if index.scope == LEAF or not index.segments else table_index.followed(opening, index)
+        newer = index if index.scope == LEAF or not index.segments else table_index.followed(opening, index, executor)
         if newer != index:
             opening.declares = indices.replacing(index, newer)
             done = replace(done, version=opening.commit())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 import numpy as np
@@ -14,12 +14,16 @@ from lancepart.errors import InvalidInputError
 from lancepart.layout.declared_indices import TEXT_KIND, Index, declared
 from lancepart.layout.leaves import Leaf
 from lancepart.maintain import indices
+from lancepart.maintain.local import LOCAL
 from lancepart.model.schema import field_id
 from lancepart.read import leaf as reading
 from lancepart.read import union, union_sources
+from lancepart.read.engine import Executor
 from lancepart.read.leaf import LeafTask
 from lancepart.read.search_union import numbering
 from lancepart.storage import table_index
+from lancepart.storage.manifest import Manifest
+from lancepart.storage.root import Root
 from lancepart.storage.table_index import KEY, LEAF, Segment
 
 MOST_SEGMENTS = 4
@@ -35,22 +39,22 @@ def check(index: Index) -> None:
         )
 
 
-def built(opening: Transaction, index: Index) -> Index:
+def built(opening: Transaction, index: Index, executor: Executor = LOCAL) -> Index:
     """An index with one part over all rows of its leaves."""
-    return _extended(opening, index, ())
+    return _extended(opening, index, (), executor)
 
 
-def optimized(opening: Transaction, index: Index) -> Index:
+def optimized(opening: Transaction, index: Index, executor: Executor = LOCAL) -> Index:
     """An index that also covers rows added since; merged into one segment if they are many, or segments are several."""
     segments = _segments(opening, index)
     lost = len(segments) < len(index.segments)
     if lost or not segments or len(segments) >= MOST_SEGMENTS or _counts_other_rows(opening, index, segments):
-        fresh = _extended(opening, index, ())
+        fresh = _extended(opening, index, (), executor)
         return fresh if lost or fresh.segments else index
-    return _extended(opening, index, segments)
+    return _extended(opening, index, segments, executor)
 
 
-def followed(opening: Transaction, index: Index) -> Index:
+def followed(opening: Transaction, index: Index, executor: Executor = LOCAL) -> Index:
     """An index whose parts cover rows that moved, by a part over these alone; parts that cover none any more go.
 
     One of texts stays as it is: its scores are exact only after all of it is built again, which is for upkeep.
@@ -65,7 +69,7 @@ def followed(opening: Transaction, index: Index) -> Index:
         for part in _segments(opening, index)
         if (keys & part.fragments.keys() if index.is_over_rows else versions & set(part.leaves))
     ]
-    return _extended(opening, index, found)
+    return _extended(opening, index, found, executor)
 
 
 def _segments(opening: Transaction, index: Index) -> tuple[Segment, ...]:
@@ -78,10 +82,34 @@ def _leaves(opening: Transaction) -> list[Leaf]:
     return [leaf for leaf in found if leaf.read_version is not None and (leaf.stats is None or leaf.stats.rows)]
 
 
-def _extended(opening: Transaction, index: Index, before: Sequence[Segment]) -> Index:
-    made = _over_union(opening, index, before) if index.is_over_rows else _lookup(opening, index, before)
-    kept = tuple(each.name for each in before)
-    return replace(index, segments=kept if made is None else (*kept, made))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartBuilding:
+    """A part of an index to build, over what those of its parts that stay do not cover at a snapshot."""
+
+    root: Root
+    version: int
+    index: Index
+
+
+def build_part(work: PartBuilding) -> str | None:
+    """Build a part of an index where this runs; its name, None if there is nothing to index."""
+    opening = Transaction(manifest=Manifest(work.root), operation="index", version=work.version)
+    return _part(opening, work.index, _segments(opening, work.index))
+
+
+def _part(opening: Transaction, index: Index, before: Sequence[Segment]) -> str | None:
+    return _over_union(opening, index, before) if index.is_over_rows else _lookup(opening, index, before)
+
+
+def _extended(opening: Transaction, index: Index, before: Sequence[Segment], executor: Executor) -> Index:
+    """An index with a part more, which one task of the executor builds if others do its work."""
+    kept = replace(index, segments=tuple(each.name for each in before))
+    if executor.is_distributed:
+        work = PartBuilding(root=opening.manifest.root, version=opening.snapshot.version, index=kept)
+        made = executor.map(build_part, [work], "indexing")[0]
+    else:
+        made = _part(opening, index, before)
+    return kept if made is None else replace(kept, segments=(*kept.segments, made))
 
 
 def _over_union(opening: Transaction, index: Index, before: Sequence[Segment]) -> str | None:

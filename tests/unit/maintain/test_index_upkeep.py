@@ -21,6 +21,7 @@ from lancepart.errors import (
 from lancepart.format.names import INDICES
 from lancepart.layout.declared_indices import Index, declared
 from lancepart.maintain import leaf_tasks, table_index
+from lancepart.read.engine import Executor
 from lancepart.storage import leaf_handle
 
 WIDTH = 4
@@ -242,8 +243,8 @@ def test_two_indices_made_at_once_are_both_declared(
     plain = table_index.built
     others = iter([True])
 
-    def late(opening: Transaction, index: Index) -> Index:
-        made = plain(opening, index)
+    def late(opening: Transaction, index: Index, executor: Executor) -> Index:
+        made = plain(opening, index, executor)
         if next(others, False):
             lp.open_table(table.root).maintenance.create_index("id", scope="table", progress=False)
         return made
@@ -338,9 +339,9 @@ def test_a_table_wide_index_serves_until_the_one_in_its_place_is_built(
     seen = []
     plain = table_index.built
 
-    def noted(opening: Transaction, index: Index) -> Index:
+    def noted(opening: Transaction, index: Index, executor: Executor) -> Index:
         seen.append(declared(table._manifest.snapshot())[0].segments)
-        return plain(opening, index)
+        return plain(opening, index, executor)
 
     monkeypatch.setattr(table_index, "built", noted)
     table.maintenance.create_index("v", scope="table", num_partitions=4, progress=False)

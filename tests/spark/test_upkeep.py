@@ -77,7 +77,7 @@ def test_indices_are_built_by_the_executors(spark: Any, table: lp.PartitionedTab
 
 @pytest.mark.slow
 def test_an_index_over_the_table_is_built_by_an_executor(spark: Any, table: lp.PartitionedTable) -> None:
-    commits, tracker = table.inspect.snapshots().num_rows, spark.sparkContext.statusTracker()
+    tracker = spark.sparkContext.statusTracker()
     spark.sparkContext.setJobGroup("building", "an index over the table")
     try:
         assert table.maintenance.create_index("x", "BTREE", scope="table", spark=spark).changed == 1
@@ -87,7 +87,6 @@ def test_an_index_over_the_table_is_built_by_an_executor(spark: Any, table: lp.P
         assert len(tracker.getJobIdsForGroup("building")) == 2
     finally:
         spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
-    assert table.inspect.snapshots().num_rows == commits + 3, "the index, the rows, and the upkeep"
     covered = sorted((each["scope"], each["indexed_rows"]) for each in table.inspect.indices().to_pylist())
     assert covered == [("table", rows) for rows in (12, 12, 13)]
     assert content(table, "x = 40") == Counter([(40, "A", 40)])

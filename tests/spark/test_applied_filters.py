@@ -85,12 +85,14 @@ def test_columns_of_applied_filters_do_not_travel(
     assert filtered is None or ("Filter " in found) is filtered, found
 
 
+@pytest.mark.slow
 def test_a_count_under_a_filter_needs_some_column(session: Any) -> None:
     for query in ("SELECT count(*) FROM {}_types WHERE price > 0.00", "SELECT 1 FROM {}_types WHERE day IS NOT NULL"):
         ours, theirs = answers(session, query)
         assert ours == theirs
 
 
+@pytest.mark.slow
 def test_a_join_by_keys_keeps_them_under_applied_filters(session: Any) -> None:
     session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     query = "SELECT a.i32, b.text FROM {0}_b16 a JOIN {0}_b8 b ON a.id = b.id WHERE a.price > 0.00 AND b.id < 30"

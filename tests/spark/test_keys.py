@@ -46,6 +46,7 @@ def test_a_join_by_broadcast_needs_no_keys(session: Any, kind: str) -> None:
     assert min(check(session, query)) > 1
 
 
+@pytest.mark.slow
 def test_a_grouping_by_other_columns_needs_no_keys(session: Any) -> None:
     assert check(session, "SELECT text, count(*) FROM {0}_places GROUP BY text, day") == [0]
     assert check(session, "SELECT country, count(*) FROM {0}_places GROUP BY country, day")[0] > 1

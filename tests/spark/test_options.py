@@ -29,6 +29,7 @@ def test_misspelt_options_are_refused_and_deltas_are_understood(spark: Any, tmp_
     assert table.scan().count() == 5
 
 
+@pytest.mark.slow
 def test_long_filters_reach_the_table(spark: Any, tmp_path: Path) -> None:
     rows = pa.table({"id": list(range(10)), "c": [f"x{n}" for n in range(10)]})
     table = lp.create_table(tmp_path / "t", rows.schema, ["bucket(2, id)"])

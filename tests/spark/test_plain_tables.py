@@ -176,6 +176,7 @@ def test_procedures_on_a_plain_table(plain: Sql) -> None:
             plain(f"CALL @.system.{call}")
 
 
+@pytest.mark.slow
 def test_plain_tables_are_searched(plain: Sql) -> None:
     found = plain("SELECT id FROM lance_search(table => '@.plain', query => array(3.2F, 0F), k => 2)")
     assert [row[0] for row in found] == [3, 4]

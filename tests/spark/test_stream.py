@@ -78,6 +78,7 @@ def commits(table: lp.PartitionedTable) -> int:
     return sum(1 for each in table.inspect.snapshots().to_pylist() if each["operation"] != "define")
 
 
+@pytest.mark.slow
 def test_a_sink_that_is_started_again_writes_each_batch_once(lines: Lines, table: lp.PartitionedTable) -> None:
     writer = lines.frame().writeStream.format("lancepart").option("path", table.root)
     lines.send(rows(1, 2), rows(3))

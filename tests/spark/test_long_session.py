@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-import os
-import subprocess
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lancepart as lp
+from benchmarks.tpc_session import held, settled
 
 pytest.importorskip("pyspark")
 
@@ -26,57 +22,6 @@ SETTINGS = {
     "spark.lancepart.runtimeFilterBytes": "0",
     "spark.sql.shuffle.partitions": "2",
 }
-PLANS = ("LanceScan", "BatchScanExec", "BroadcastHashJoinExec", "KeyedPartition")
-
-
-@dataclass(frozen=True)
-class Held:
-    """What a session holds after its garbage was collected."""
-
-    heap: int
-    plans: int
-    own_threads: int
-    processes: int
-    files: int
-    temporary: int
-
-
-def children(pid: int) -> list[int]:
-    """The processes that a process and those that it started have started."""
-    lines = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout.splitlines()
-    parents = [tuple(map(int, line.split())) for line in lines]
-    found, waiting = [], [pid]
-    while waiting:
-        own = waiting.pop()
-        mine = [child for child, parent in parents if parent == own]
-        found += mine
-        waiting += mine
-    return found
-
-
-def held(spark: Any) -> Held:
-    gc.collect()
-    jvm = spark.sparkContext._jvm
-    pid = int(jvm.java.lang.ProcessHandle.current().pid())
-    text = subprocess.run(["jcmd", str(pid), "GC.class_histogram"], capture_output=True, text=True, check=True).stdout
-    lines = [line.split() for line in text.splitlines() if line.strip()[:1].isdigit() and len(line.split()) > 3]
-    names = [thread.getName() for thread in jvm.java.lang.Thread.getAllStackTraces().keySet()]
-    return Held(
-        heap=int(text.strip().splitlines()[-1].split()[2]),
-        plans=sum(int(line[1]) for line in lines if line[3].split(".")[-1] in PLANS),
-        own_threads=sum(name.startswith("lancepart") for name in names),
-        processes=len(children(pid)),
-        files=len(os.listdir(f"/proc/{pid}/fd")),
-        temporary=len(list(Path(str(jvm.java.lang.System.getProperty("java.io.tmpdir"))).glob("*lancepart*"))),
-    )
-
-
-def settled(spark: Any, test: Callable[[Held], bool]) -> Held:
-    """The first measurement that passes, or the last one: Spark lets go of broadcasts some time after a collection."""
-    deadline = time.monotonic() + 30
-    while not test(found := held(spark)) and time.monotonic() < deadline:
-        time.sleep(0.5)
-    return found
 
 
 @pytest.fixture

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from benchmarks.tpc import differing
 from benchmarks.tpc_data import DS, GENERATOR
-from benchmarks.tpc_session import held, parsed, settled
+from benchmarks.tpc_session import Held, held, parsed, settled
 from benchmarks.tpc_tables import OURS, PARQUET, Suite, opened
 
 pytestmark = pytest.mark.slow
@@ -18,6 +19,8 @@ SPOKEN = 91
 """How many of the 99 texts are Spark's SQL too."""
 DEEP = ("ds4", "ds14", "ds23", "ds64", "ds72")
 MORE_HEAP = 32 << 20
+ROUNDS = 3
+"""What leaks does so in each round; Spark lets go of some things late, so that a single round may show more."""
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +47,26 @@ def test_all_queries_of_tpcds_give_the_rows_of_parquet(suite: Suite) -> None:
 def test_the_deepest_queries_leave_nothing_behind(suite: Suite) -> None:
     first = {each: suite.rows(OURS, each) for each in DEEP}
     held(suite.spark)
-    before = held(suite.spark)
+    rounds = []
+    for _ in range(ROUNDS):
+        before = held(suite.spark)
+        again = {each: suite.rows(OURS, each) for each in DEEP}
+        assert {each for each in DEEP if differing(first[each], again[each])} == set()
+        after = settled(suite.spark, partial(leaves_nothing, before))
+        rounds.append((before, after))
+        if leaves_nothing(before, after):
+            break
 
-    again = {each: suite.rows(OURS, each) for each in DEEP}
-    after = settled(suite.spark, lambda now: now.plans <= before.plans and now.heap <= before.heap + MORE_HEAP)
+    assert leaves_nothing(*rounds[-1]), rounds
 
-    assert {each for each in DEEP if differing(first[each], again[each])} == set()
-    assert after.plans <= before.plans
-    assert after.heap <= before.heap + MORE_HEAP
-    assert after.own_threads <= before.own_threads
-    assert after.processes <= before.processes + 2
-    assert after.files <= before.files + 16
-    assert after.python_files <= before.python_files + 16
-    assert after.temporary == before.temporary
+
+def leaves_nothing(before: Held, after: Held) -> bool:
+    return (
+        after.plans <= before.plans
+        and after.heap <= before.heap + MORE_HEAP
+        and after.own_threads <= before.own_threads
+        and after.processes <= before.processes + 2
+        and after.files <= before.files + 16
+        and after.python_files <= before.python_files + 16
+        and after.temporary <= before.temporary
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,12 @@ TORTURE = bool(os.environ.get("LANCEPART_TORTURE"))
 _FILES = ("put", "put_new", "delete", "delete_directory", "clone_directory", "_clone")
 _MANIFEST = ("publish",)
 _WRITES = ("create_dataset", "overwrite_dataset", "overwrite_managed")
+
+
+def kills(steps: int, seed: str, sample: int) -> list[Kill]:
+    """When to kill: at every step in torture, at a few of them otherwise, the same in each run."""
+    found = [Kill(step, after) for step in range(steps) for after in (False, True)]
+    return found if TORTURE else random.Random(seed).sample(found, min(sample, len(found)))
 
 
 def rounds(sample: int, torture: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,7 @@ from lancepart.storage import table_index
 from lancepart.storage.files import Files
 from tests.support import dying
 from tests.support.catalogs import Place
-from tests.support.dying import Kill
-from tests.support.processes import TORTURE
+from tests.support.processes import kills
 from tests.transactions.aged import grow_old
 from tests.transactions.tables import data, make, opened
 
@@ -170,8 +168,7 @@ def test_a_killed_collector_leaves_no_half_part_in_use(tmp_path: Path) -> None:
     steps = dying.run(_act, (whole,), _steps, None)
     assert steps
 
-    kills = [Kill(step, late) for step in range(steps) for late in (False, True)]
-    for number, kill in enumerate(kills if TORTURE else random.Random(1).sample(kills, min(3, len(kills)))):
+    for number, kill in enumerate(kills(steps, "upkeep", 3)):
         place = Place(str(tmp_path / str(number)))
         table = rebuilt(place)
         dying.run(_act, (place,), _steps, kill)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +15,7 @@ from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from tests.support import dying
 from tests.support.catalogs import Place
-from tests.support.dying import Kill
-from tests.support.processes import TORTURE
+from tests.support.processes import kills
 from tests.transactions.tables import make, opened
 
 pytestmark = [pytest.mark.torture, pytest.mark.slow]
@@ -80,10 +78,7 @@ def test_a_killed_builder_leaves_all_of_an_index_or_nothing(tmp_path: Path, acti
     after = state(whole)
     assert before != after
 
-    kills = [Kill(step, late) for step in range(steps) for late in (False, True)]
-    for number, kill in enumerate(
-        kills if TORTURE else random.Random(action.__name__).sample(kills, min(SAMPLE, len(kills)))
-    ):
+    for number, kill in enumerate(kills(steps, action.__name__, SAMPLE)):
         place = Place(str(tmp_path / str(number)))
         template(place, action)
         dying.run(_act, (action, place), _steps, kill)

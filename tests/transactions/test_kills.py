@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -16,7 +15,7 @@ from lancepart.storage import history
 from tests.support import proxy, s3
 from tests.support.catalogs import Place
 from tests.support.dying import Kill
-from tests.support.processes import TORTURE
+from tests.support.processes import TORTURE, kills
 from tests.support.tiers import one_in
 from tests.transactions import doomed
 from tests.transactions.aged import grow_old, make_aged
@@ -35,11 +34,6 @@ def template(tmp_path_factory: Any) -> Path:
     return root
 
 
-def chosen(steps: int, name: str) -> list[Kill]:
-    kills = [Kill(step, after) for step in range(steps) for after in (False, True)]
-    return kills if TORTURE else random.Random(name).sample(kills, min(SAMPLE, len(kills)))
-
-
 @pytest.mark.parametrize("action", one_in(4, doomed.ACTIONS), ids=lambda action: action.__name__)
 def test_a_killed_writer_leaves_the_table_as_before_or_as_after(
     tmp_path: Path, template: Path, action: Callable[[Any], None]
@@ -51,7 +45,7 @@ def test_a_killed_writer_leaves_the_table_as_before_or_as_after(
     after = content(opened(whole))
     assert steps
 
-    for number, kill in enumerate(chosen(steps, action.__name__)):
+    for number, kill in enumerate(kills(steps, action.__name__, SAMPLE)):
         place = Place(str(tmp_path / str(number)))
         shutil.copytree(template, place.root)
         doomed.run(action, place, kill)
@@ -92,7 +86,7 @@ def test_a_weak_overwrite_that_was_killed_is_simply_run_again(tmp_path: Path) ->
     make(place, [(1, "A", 10), (3, "B", 30)], mode="weak")
     steps = doomed.run(doomed.overwrite, place)
 
-    for kill in chosen(steps, "weak"):
+    for kill in kills(steps, "weak", SAMPLE):
         again = Place(str(tmp_path / f"t{kill.step}{kill.after}"))
         make(again, [(1, "A", 10), (3, "B", 30)], mode="weak")
         doomed.run(doomed.overwrite, again, kill)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from lancepart.storage.removal import UNION_DIRECTORY
 from tests.support import dying
 from tests.support.catalogs import Place
 from tests.support.dying import Kill
-from tests.support.processes import TORTURE
+from tests.support.processes import kills
 from tests.transactions.aged import grow_old
 from tests.transactions.tables import data, make, opened
 
@@ -100,10 +99,7 @@ def test_a_killed_publisher_leaves_a_whole_dataset(tmp_path: Path, action: Calla
     assert steps
     assert before != after
 
-    kills = [Kill(step, late) for step in range(steps) for late in (False, True)]
-    for number, kill in enumerate(
-        kills if TORTURE else random.Random(action.__name__).sample(kills, min(SAMPLE, len(kills)))
-    ):
+    for number, kill in enumerate(kills(steps, action.__name__, SAMPLE)):
         place = Place(str(tmp_path / str(number)))
         template(place, action)
         dying.run(_act, (action, place), _steps, kill)

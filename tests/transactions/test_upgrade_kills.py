@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +19,7 @@ from tests.conformance.draft import appendix
 from tests.conformance.hive import trees
 from tests.support import dying
 from tests.support.dying import Kill
-from tests.support.processes import TORTURE
+from tests.support.processes import kills
 
 pytestmark = pytest.mark.torture
 
@@ -82,9 +81,8 @@ def test_an_upgrade_killed_anywhere_is_gone_on_with(name: str, tmp_path: Path) -
     shutil.copytree(tmp_path / "template", tmp_path / "counted")
     steps = run(str(tmp_path / "counted"), namespace, None)
     expected = content(lp.open_table(tmp_path / "template", namespace=namespace))
-    kills = [Kill(step, after) for step in range(steps) for after in (False, True)]
 
-    for kill in kills if TORTURE else random.Random(name).sample(kills, min(SAMPLE, len(kills))):
+    for kill in kills(steps, name, SAMPLE):
         root = str(tmp_path / f"killed_{kill.step}_{kill.after}")
         shutil.copytree(tmp_path / "template", root)
         run(root, namespace, kill)

@@ -5,15 +5,13 @@ import io.lancepart.spark.Protocol.WriteRequest;
 import java.util.Map;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.expressions.SortOrder;
-import org.apache.spark.sql.connector.metric.CustomMetric;
-import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 
 /** A write that Python's tasks do and Python's driver side commits; here rows are at most brought together first. */
-final class LanceWrite implements RequiresDistributionAndOrdering {
+final class LanceWrite implements RequiresDistributionAndOrdering, CountedWrite {
   private final Map<String, String> options;
   private final LogicalWriteInfo info;
   private final WriteRequest request;
@@ -68,13 +66,8 @@ final class LanceWrite implements RequiresDistributionAndOrdering {
   }
 
   @Override
-  public CustomMetric[] supportedCustomMetrics() {
-    return WriteMetrics.supported();
-  }
-
-  @Override
-  public CustomTaskMetric[] reportDriverMetrics() {
-    return metrics.values();
+  public WriteMetrics metrics() {
+    return metrics;
   }
 
   @Override

@@ -13,8 +13,6 @@ import java.util.Set;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.expressions.filter.AlwaysTrue;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
-import org.apache.spark.sql.connector.metric.CustomMetric;
-import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
@@ -114,17 +112,7 @@ final class PlainTable extends PartitionedTable {
     }
   }
 
-  private record Planned(String description, BatchWrite toBatch, WriteMetrics metrics) implements Write {
-    @Override
-    public CustomMetric[] supportedCustomMetrics() {
-      return WriteMetrics.supported();
-    }
-
-    @Override
-    public CustomTaskMetric[] reportDriverMetrics() {
-      return metrics.values();
-    }
-
+  private record Planned(String description, BatchWrite toBatch, WriteMetrics metrics) implements CountedWrite {
     @Override
     public String toString() {
       return description;

@@ -3,8 +3,6 @@ package io.lancepart.spark;
 import java.util.function.Function;
 import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.connector.metric.CustomMetric;
-import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.DeltaBatchWrite;
@@ -17,7 +15,8 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** Rows that go and rows that come, to Python as one table: a row has either its columns or the identity of one that goes. */
-record RowWrite(LogicalWriteInfo info, WriteMetrics metrics, Function<StructType, BatchWrite> planned) implements DeltaWrite {
+record RowWrite(LogicalWriteInfo info, WriteMetrics metrics, Function<StructType, BatchWrite> planned)
+    implements DeltaWrite, CountedWrite {
   @Override
   public DeltaBatchWrite toBatch() {
     StructType ids = info.rowIdSchema().orElseThrow();
@@ -29,16 +28,6 @@ record RowWrite(LogicalWriteInfo info, WriteMetrics metrics, Function<StructType
     return new StructType(Stream.of(columns, ids).flatMap(each -> Stream.of(each.fields()))
         .map(each -> new StructField(each.name(), each.dataType(), true, each.metadata()))
         .toArray(StructField[]::new));
-  }
-
-  @Override
-  public CustomMetric[] supportedCustomMetrics() {
-    return WriteMetrics.supported();
-  }
-
-  @Override
-  public CustomTaskMetric[] reportDriverMetrics() {
-    return metrics.values();
   }
 
   @Override

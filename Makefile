@@ -46,7 +46,7 @@ test: check  ## The checks and the quick tests: every capability at least once
 	$(PYTEST) -n $(WORKERS) --ignore tests/spark -m "quick or not slow"
 	$(PYTEST) tests/spark -m "quick or not slow"
 
-test-rest: setup  ## The tests that `make test` leaves out, but for the long races and kills, with tables of Delta and Iceberg
+test-rest: setup  ## The tests that `make test` leaves out, but for the long races and kills, with Delta, Iceberg and Ray
 	$(BIN)/python -m pip install --quiet -r requirements-bench.txt
 	$(PYTEST) -n $(WORKERS) --ignore tests/spark -m "slow and not quick"
 	$(PYTEST) tests/spark -m "slow and not quick"

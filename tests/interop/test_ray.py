@@ -13,14 +13,14 @@ import pytest
 
 import lancepart as lp
 
-ray = pytest.importorskip("ray", reason="Ray is not among the requirements")
+ray = pytest.importorskip("ray", reason="Ray is among the requirements of `make test-rest` only")
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def started() -> Iterator[None]:
-    os.environ.setdefault("RAY_DISABLE_IMPORT_WARNING", "1")
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=100 << 20)
     yield
     ray.shutdown()

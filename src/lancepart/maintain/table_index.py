@@ -25,6 +25,7 @@ from lancepart.storage import table_index
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.storage.table_index import KEY, LEAF, Segment
+from lancepart.storage.translate import UntrainedError, storage_errors
 
 MOST_SEGMENTS = 4
 LOOKUPS = ("BTREE",)
@@ -128,7 +129,11 @@ def _over_union(opening: Transaction, index: Index, before: Sequence[Segment]) -
     if params is None or not fresh:
         return None
     column = _physical(whole, opening, index)
-    made = table_index.build(whole.dataset, column, index.kind, sorted(fresh.values()), params)
+    try:
+        with storage_errors("build an index over the table", root):
+            made = table_index.build(whole.dataset, column, index.kind, sorted(fresh.values()), params)
+    except UntrainedError:
+        return None
     table_index.write(root, name, made, fresh)
     return name
 

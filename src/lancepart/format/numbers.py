@@ -22,7 +22,10 @@ MOST_BLOCKS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """The blocks of a leaf at a version: the first one is for the leaf's own numbers from ``first`` on."""
+    """The blocks of a leaf at a version: the first one is for the leaf's own numbers from ``first`` on.
+
+    Without any its fragments have no numbers in the table, and ``first`` is what ids of rows count them from.
+    """
 
     version: int
     first: int
@@ -64,14 +67,20 @@ class Blocks:
         return [self.version, self.first, *self.starts]
 
     @classmethod
+    def none(cls, version: int, least: int) -> Blocks | None:
+        """No blocks for a leaf whose own numbers are from one on; None if it counts them from the beginning."""
+        return cls(version=version, first=least - least % SIZE, starts=()) if least >= FIRST else None
+
+    @classmethod
     def from_json(cls, spelled: Value, version: int | None) -> Blocks | None:
         """What was written down for a version of a leaf; None for anything else, and for another version."""
-        if not isinstance(spelled, list) or len(spelled) < 3 or spelled[0] != version:
+        if not isinstance(spelled, list) or len(spelled) < 2 or spelled[0] != version:
             return None
         if len(spelled) > 2 + MOST_BLOCKS or not all(type(number) is int for number in spelled):
             return None
         own, starts = spelled[1], tuple(spelled[2:])
-        sound = 0 <= own < END and own % SIZE == 0 and all(FIRST <= each <= END - SIZE for each in starts)
+        least = 0 if starts else FIRST
+        sound = least <= own < END and own % SIZE == 0 and all(FIRST <= each <= END - SIZE for each in starts)
         return cls(version=spelled[0], first=own, starts=starts) if sound else None
 
 

@@ -186,6 +186,45 @@ def test_without_numbers_left_the_table_goes_on(table: lp.PartitionedTable, coun
     assert now[50] >> 32 < FIRST
 
 
+def taken(table: lp.PartitionedTable) -> int:
+    """How many rows have ids that each take their own row."""
+    found = table.scan(with_row_id=True).to_arrow()
+    assert table.take(found["_rowid"], columns=["id"])["id"].equals(found["id"])
+    return found.num_rows
+
+
+def test_rows_of_an_indexed_partition_have_ids_after_a_rollback_to_many_fragments(table: lp.PartitionedTable) -> None:
+    """Its fragments have the table's numbers as their own ones, and are too many to be recorded."""
+    table.maintenance.create_index("id", progress=False)
+    for number in range(33):
+        table.append(rows("a", 100 + number, 101 + number))
+    version = table.version
+    table.append(rows("a", 200, 201))
+
+    table.maintenance.rollback(version)
+
+    assert taken(table) == 39
+    table.append(rows("a", 300, 301))
+    assert taken(lp.open_table(table.root)) == 40
+    table.maintenance.compact(progress=False)
+    assert taken(table) == 40
+    assert all(leaf.numbers is not None for leaf in table.scan().plan().leaves)
+
+
+def test_rows_of_an_indexed_partition_have_ids_when_no_numbers_are_left(
+    table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numbers, "SIZE", 2)
+    table.append(rows("c", 10, 12))
+    table.maintenance.create_index("id", progress=False)
+    changed(table, "v1", **{NEXT_NUMBER: END - SIZE + 1})
+    table = lp.open_table(table.root)
+
+    for number in range(4):
+        table.append(rows("c", 20 + number, 21 + number))
+        assert taken(table) == 9 + number
+
+
 def test_two_leaves_with_the_same_numbers_are_told_apart(table: lp.PartitionedTable) -> None:
     """Whoever writes such a manifest by hand gets all rows, each with an id of its own."""
     for leaf in table.scan().plan().leaves:
@@ -198,6 +237,10 @@ def test_blocks_are_spelled_and_understood() -> None:
     blocks = Blocks(version=7, first=0, starts=(FIRST, FIRST + 4 * SIZE))
     assert Blocks.from_json(blocks.to_json(), 7) == blocks
     assert Blocks.from_json(blocks.to_json(), 8) is None
+    bare = Blocks.none(7, FIRST + SIZE + 3)
+    assert bare == Blocks(version=7, first=FIRST + SIZE, starts=())
+    assert Blocks.from_json(bare.to_json(), 7) == bare
+    assert Blocks.none(7, FIRST - 1) is None
     for damaged in ([], "x", [7, 0], [7, 1, FIRST], [7, 0, FIRST - 1], [7, 0, 1 << 32], [7, 0, "x"], [7, -SIZE, FIRST]):
         assert Blocks.from_json(damaged, 7) is None
     counter = Counter(next=END - SIZE)

@@ -25,7 +25,7 @@ from lancepart.model.schema import field_id
 from lancepart.model.suggest import near
 from lancepart.model.values import logical_type
 from lancepart.read.engine import Executor
-from lancepart.read.search_vectors import LEAF_BYTES
+from lancepart.read.search_bounds import LEAF_BYTES
 from lancepart.storage.manifest import Manifest
 
 SCOPES = (AUTO, LEAF, TABLE)

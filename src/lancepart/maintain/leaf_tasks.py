@@ -181,7 +181,8 @@ def _by_table(place: LeafPlace, replaced: str) -> int:
     if blocks is None or not own or len(numbers) < len(own) or all(each == numbers[each] for each in own):
         return version
     others = any(index.name != replaced for index in handle.describe_indices())
-    in_last = blocks.renumbered(list(numbers.values())).starts == blocks.starts[-1:]
+    later = blocks.renumbered(list(numbers.values()))
+    in_last = later.first == later.starts[0] == blocks.starts[-1]
     if others or not in_last or leaf_record.describe(handle) is None:
         return version
     if leaf_numbers.next_number(root, leaf.location, base=version) != max(own) + 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lancepart.commit.leaf_changes import LeafChanges
@@ -9,7 +10,7 @@ from lancepart.format.names import NEXT_NUMBER
 from lancepart.format.numbers import FIRST, Blocks, Counter
 from lancepart.format.rows import Row
 from lancepart.model.aliases import JsonObject
-from lancepart.storage import leaf_record
+from lancepart.storage import leaf_handle, leaf_record
 
 ROLLBACK, COMPACT = "rollback", "compact"
 
@@ -43,14 +44,28 @@ class Numbering:
         return {NEXT_NUMBER: self.counter.next} if self.counter.taken else {}
 
     def of(self, work: LeafChanges) -> Blocks | None:
-        """The numbers of a leaf's fragments; None if it has none.
+        """The numbers of a leaf's fragments; None if it has none, and counts them from the beginning.
 
         A version that is brought back goes on with numbers of its own that other fragments had since: all get new ones.
         A leaf that is made elsewhere counts its fragments from the beginning.
         """
         known = None if work.leaf is None or work.is_relocated or self.operation == ROLLBACK else work.leaf.numbers
         files, _ = leaf_record.noted(work.root, work.location, work.head)
-        if work.head is None or (known is None and (files is None or not self.allocating)):
+        if work.head is None:
             return None
         own = [] if files is None else [item.id for item in files.fragments]
-        return self.counter.extended(known, work.head, own or ([] if known is None else [known.first]))
+        if known is None and (files is None or not self.allocating):
+            return self._unnumbered(work, work.head, own)
+        made = self.counter.extended(known, work.head, own or ([] if known is None else [known.first]))
+        return made or self._unnumbered(work, work.head, own)
+
+    def _unnumbered(self, work: LeafChanges, head: int, own: Sequence[int]) -> Blocks | None:
+        """What remains to be known of a leaf whose fragments once had their numbers in the table as their own ones."""
+        if own or work.leaf is None or work.is_relocated:
+            least = min(own, default=0)
+        elif self.operation == ROLLBACK:
+            handle = leaf_handle.open_leaf(work.root, work.location, head)
+            least = min((int(item.fragment_id) for item in handle.get_fragments()), default=0)
+        else:
+            least = work.leaf.first_fragment
+        return Blocks.none(head, least)

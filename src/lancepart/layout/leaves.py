@@ -71,7 +71,8 @@ class Leaf:
     @property
     def numbers(self) -> Blocks | None:
         """The numbers of its fragments in the table, if it has any at this version."""
-        return Blocks.from_json(list(self.numbering), self.read_version) if self.numbering else None
+        found = Blocks.from_json(list(self.numbering), self.read_version) if self.numbering else None
+        return found if found is not None and found.starts else None
 
     @property
     def first_fragment(self) -> int:
@@ -81,7 +82,7 @@ class Leaf:
 
     def at(self, version: int) -> Leaf:
         """The leaf at a version that was made of this one, whose fragments go on with its numbers."""
-        numbering = () if self.numbers is None else (version, *self.numbering[1:])
+        numbering = self.numbering[:2] if self.numbers is None else (version, *self.numbering[1:])
         return replace(self, read_version=version, numbering=numbering)
 
     @property

@@ -10,6 +10,7 @@ from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.aliases import JsonObject
 from lancepart.read import union
+from lancepart.read.key_lookup import HeldLeaves
 from lancepart.storage import table_index
 from lancepart.storage.leaf_handle import LeafHandle
 from lancepart.storage.root import Root
@@ -80,9 +81,17 @@ class Coverage:
 def _covered(part: Segment, leaf: Leaf, handle: LeafHandle, count: int) -> int:
     """How many rows of a leaf a part covers."""
     if not part.facts:
-        return count if (leaf.location, leaf.read_version) in part.leaves else 0
+        return count if _is_held(part, leaf, handle) else 0
     return sum(
         int(item.count_rows())
         for item in handle.get_fragments()
         if union.covered_key(union.fragment_keys(leaf.location, item.metadata), part.fragments) is not None
     )
+
+
+def _is_held(part: Segment, leaf: Leaf, handle: LeafHandle) -> bool:
+    """Whether a part of a look-up holds all keys of a leaf."""
+    held = HeldLeaves(part)
+    if held.is_unsure(leaf):
+        held.compare(leaf, [union.fragment_keys(leaf.location, item.metadata) for item in handle.get_fragments()])
+    return held.number_of(leaf) is not None

@@ -14,6 +14,7 @@ from lancepart.errors import InvalidInputError, TableIndexAlreadyExistsError, Ta
 from lancepart.layout.declared_indices import AUTO, BOTH, LEAF, TABLE, Index, declared, kind_of
 from lancepart.layout.leaves import Leaf
 from lancepart.maintain import indices, leaf_tasks, table_index
+from lancepart.maintain.index_places import leaves_of, living
 from lancepart.maintain.indices import Declaring
 from lancepart.maintain.leaf_maintenance import TARGET_ROWS, MaintenanceResult, new_versions, strong
 from lancepart.maintain.leaf_maintenance import compact as compact_leaves
@@ -24,7 +25,7 @@ from lancepart.model.schema import field_id
 from lancepart.model.suggest import near
 from lancepart.model.values import logical_type
 from lancepart.read.engine import Executor
-from lancepart.read.search_vectors import LEAF_BYTES
+from lancepart.read.search_bounds import LEAF_BYTES
 from lancepart.storage.manifest import Manifest
 
 SCOPES = (AUTO, LEAF, TABLE)
@@ -123,7 +124,7 @@ def _checked(
         name=name or f"{column}_idx", column=field_id(field) or 0, kind=wanted, params=dict(params), where=where
     )
     indices.check(index, field.type)
-    leaves = leaves_of(opening, index)
+    leaves = opening.plan(verbs.filter_of(opening, where)).leaves
     if scope == TABLE:
         table_index.check(index)
         if where is not None:
@@ -164,11 +165,6 @@ def _refuse_too_few(index: Index, leaves: tuple[Leaf, ...], *, given: bool, whol
     )
 
 
-def leaves_of(opening: Transaction, index: Index) -> tuple[Leaf, ...]:
-    """The leaves that an index is declared for."""
-    return opening.plan(verbs.filter_of(opening, index.where)).leaves
-
-
 def _on_leaves(
     opening: Transaction,
     index: Index,
@@ -192,7 +188,7 @@ def _on_leaves(
 def optimize_indices(manifest: Manifest, *, executor: Executor = LOCAL, progress: bool = True) -> MaintenanceResult:
     """Extend the declared indices to rows and partitions added since they were built."""
     done = MaintenanceResult(action="optimize_indices")
-    for index in declared(manifest.snapshot()):
+    for index in living(strong(manifest, "optimize_indices")):
         opening = strong(manifest, "optimize_indices")
         newer = index if index.scope == LEAF else table_index.optimized(opening, index, executor)
         found = _on_leaves(
@@ -217,7 +213,7 @@ def compact(
 ) -> MaintenanceResult:
     """Compact leaves, with their indices; then those over the whole table cover the rows that moved by a part more."""
     done = compact_leaves(manifest, target_rows=target_rows, executor=executor, progress=progress)
-    for index in declared(manifest.snapshot()) if done.changed else ():
+    for index in living(strong(manifest, "compact")) if done.changed else ():
         opening = strong(manifest, "compact")
         newer = index if index.scope == LEAF or not index.segments else table_index.followed(opening, index, executor)
         if newer != index:

@@ -20,10 +20,10 @@ from lancepart.errors import (
 )
 from lancepart.format.fragments import LeafFiles
 from lancepart.layout import create
-from lancepart.layout.declared_indices import declared
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.recorded_files import recorded_files
 from lancepart.maintain import leaf_tasks
+from lancepart.maintain.index_places import leaves_of, living
 from lancepart.maintain.indices import Declaring
 from lancepart.maintain.leaf_tasks import Compacting, LeafPlace, Rewriting
 from lancepart.maintain.local import LOCAL
@@ -82,10 +82,13 @@ def compact(
     if isinstance(target_rows, bool) or not isinstance(target_rows, int) or target_rows < 1:
         raise InvalidInputError(f"target_rows is {target_rows!r}: give a whole number from 1 up")
     opening = strong(manifest, "compact")
-    wanted = tuple(each for each in declared(opening.snapshot) if each.in_leaves)
+    wanted = [
+        (each, {leaf.object_id for leaf in leaves_of(opening, each)}) for each in living(opening) if each.in_leaves
+    ]
 
     def task(place: LeafPlace) -> Compacting:
-        return Compacting(place=place, target_rows=target_rows, indices=wanted)
+        own = tuple(each for each, names in wanted if place.leaf.object_id in names)
+        return Compacting(place=place, target_rows=target_rows, indices=own)
 
     leaves = opening.plan(None).leaves
     done = {name for name, files in recorded_files(opening.snapshot, leaves).items() if _is_compact(files)}

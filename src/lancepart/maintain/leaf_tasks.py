@@ -25,7 +25,7 @@ from lancepart.storage import leaf_compaction, leaf_handle, leaf_index, leaf_num
 from lancepart.storage.leaf_handle import Addresses
 from lancepart.storage.leaf_index import RecordedPart
 from lancepart.storage.root import Root
-from lancepart.storage.translate import UnreadableError
+from lancepart.storage.translate import UnreadableError, UntrainedError
 
 Work = TypeVar("Work")
 
@@ -140,6 +140,7 @@ def build_index(work: Indexing) -> int | None:
 
 
 def _build_index(work: Indexing, fragments: Mapping[int, int] | None = None) -> int | None:
+    """The version with an index over all rows, or over those of some fragments; None if there are too few for one."""
     leaf, index = work.place.leaf, work.index
     if leaf.read_version is None or (leaf.stats is not None and leaf.stats.rows == 0):
         return None
@@ -149,17 +150,20 @@ def _build_index(work: Indexing, fragments: Mapping[int, int] | None = None) -> 
     if params is None or physical is None:
         return None
     base = leaf.read_version if fragments is not None else _by_table(work.place, index.name)
-    return leaf_index.build_index(
-        work.place.root,
-        leaf.location,
-        physical,
-        index.kind,
-        index.name,
-        base=base,
-        fragments=fragments,
-        declared=index.params,
-        **params,
-    )
+    try:
+        return leaf_index.build_index(
+            work.place.root,
+            leaf.location,
+            physical,
+            index.kind,
+            index.name,
+            base=base,
+            fragments=fragments,
+            declared=index.params,
+            **params,
+        )
+    except UntrainedError:
+        return None
 
 
 def _by_table(place: LeafPlace, replaced: str) -> int:
@@ -177,7 +181,8 @@ def _by_table(place: LeafPlace, replaced: str) -> int:
     if blocks is None or not own or len(numbers) < len(own) or all(each == numbers[each] for each in own):
         return version
     others = any(index.name != replaced for index in handle.describe_indices())
-    in_last = blocks.renumbered(list(numbers.values())).starts == blocks.starts[-1:]
+    later = blocks.renumbered(list(numbers.values()))
+    in_last = later.first == later.starts[0] == blocks.starts[-1]
     if others or not in_last or leaf_record.describe(handle) is None:
         return version
     if leaf_numbers.next_number(root, leaf.location, base=version) != max(own) + 1:

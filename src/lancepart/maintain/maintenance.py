@@ -82,7 +82,7 @@ class Maintenance:
         progress: bool = True,
         **params: Value,
     ) -> MaintenanceResult:
-        """Declare an index, then build it in one commit; ``where`` says in which partitions, all unless given.
+        """Build an index and declare it, in one commit; ``where`` says in which partitions, all unless given.
 
         Small partitions go without one where that is faster; partitions made later get theirs by ``optimize_indices``.
         """

@@ -19,12 +19,14 @@ from lancepart.model.schema import field_id
 from lancepart.read import leaf as reading
 from lancepart.read import union, union_sources
 from lancepart.read.engine import Executor
+from lancepart.read.key_lookup import HeldLeaves, compare, recorded_keys, spelled
 from lancepart.read.leaf import LeafTask
 from lancepart.read.search_union import numbering
 from lancepart.storage import table_index
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.root import Root
 from lancepart.storage.table_index import KEY, LEAF, Segment
+from lancepart.storage.translate import UntrainedError, storage_errors
 
 MOST_SEGMENTS = 4
 LOOKUPS = ("BTREE",)
@@ -61,15 +63,14 @@ def followed(opening: Transaction, index: Index, executor: Executor = LOCAL) -> 
     """
     if index.kind == TEXT_KIND:
         return index
-    leaves = _leaves(opening)
-    versions = {(leaf.location, leaf.read_version) for leaf in leaves}
-    keys = {key for pair in _fragment_keys(opening, leaves) for key in pair} if index.is_over_rows else set()
-    found = [
-        part
-        for part in _segments(opening, index)
-        if (keys & part.fragments.keys() if index.is_over_rows else versions & set(part.leaves))
-    ]
-    return _extended(opening, index, found, executor)
+    leaves, parts = _leaves(opening), _segments(opening, index)
+    if index.is_over_rows:
+        keys = {key for pair in _fragment_keys(opening, leaves) for key in pair}
+        used = [part for part in parts if keys & part.fragments.keys()]
+    else:
+        held = _held(opening, leaves, parts)
+        used = [part for part, each in zip(parts, held, strict=True) if _holds_any(each, leaves)]
+    return _extended(opening, index, used, executor)
 
 
 def _segments(opening: Transaction, index: Index) -> tuple[Segment, ...]:
@@ -128,7 +129,11 @@ def _over_union(opening: Transaction, index: Index, before: Sequence[Segment]) -
     if params is None or not fresh:
         return None
     column = _physical(whole, opening, index)
-    made = table_index.build(whole.dataset, column, index.kind, sorted(fresh.values()), params)
+    try:
+        with storage_errors("build an index over the table", root):
+            made = table_index.build(whole.dataset, column, index.kind, sorted(fresh.values()), params)
+    except UntrainedError:
+        return None
     table_index.write(root, name, made, fresh)
     return name
 
@@ -145,12 +150,23 @@ def _has_new(opening: Transaction, leaves: Sequence[Leaf], covered: set[str]) ->
 
 def _fragment_keys(opening: Transaction, leaves: Sequence[Leaf]) -> list[tuple[str, str]]:
     """The keys of all fragments of leaves."""
+    return [each for found in union_sources.over(leaves, lambda leaf: _keys_of(opening, leaf)) for each in found]
 
-    def keys(leaf: Leaf) -> list[tuple[str, str]]:
-        handle = reading.open_leaf(_task(opening, leaf))
-        return [union.fragment_keys(leaf.location, item.metadata) for item in handle.get_fragments()]
 
-    return [each for found in union_sources.over(leaves, keys) for each in found]
+def _keys_of(opening: Transaction, leaf: Leaf) -> list[tuple[str, str]]:
+    handle = reading.open_leaf(_task(opening, leaf))
+    return [union.fragment_keys(leaf.location, item.metadata) for item in handle.get_fragments()]
+
+
+def _held(opening: Transaction, leaves: Sequence[Leaf], parts: Sequence[Segment]) -> list[HeldLeaves]:
+    """The leaves of which the parts of a look-up hold just the keys that they have now."""
+    found = [HeldLeaves(part, exactly=True) for part in parts]
+    compare(opening.snapshot, leaves, found)
+    return found
+
+
+def _holds_any(held: HeldLeaves, leaves: Sequence[Leaf]) -> bool:
+    return any(held.number_of(leaf) is not None for leaf in leaves)
 
 
 def _counts_other_rows(opening: Transaction, index: Index, segments: Sequence[Segment]) -> bool:
@@ -178,16 +194,19 @@ def _task(opening: Transaction, leaf: Leaf, columns: tuple[str, ...] = ()) -> Le
 
 
 def _lookup(opening: Transaction, index: Index, before: Sequence[Segment]) -> str | None:
-    """Write the keys of leaves that no part has at their version."""
-    covered = {each for segment in before for each in segment.leaves}
-    leaves = [leaf for leaf in _leaves(opening) if (leaf.location, leaf.read_version) not in covered]
+    """Write the keys of leaves of which no part holds just these."""
+    found = _leaves(opening)
+    held = _held(opening, found, before)
+    leaves = [leaf for leaf in found if all(each.number_of(leaf) is None for each in held)]
     if not leaves:
         return None
     column = opening.metadata.columns[index.column].name
     name = _new_name()
     parts = union_sources.over(list(enumerate(leaves)), lambda item: _keys(opening, column, *item))
     versions = [(leaf.location, leaf.read_version or 0) for leaf in leaves]
-    table_index.write_lookup(opening.manifest.root, name, pa.concat_tables(parts), versions)
+    known = recorded_keys(opening.snapshot, leaves)
+    fragments = [spelled(leaf, known.get(leaf.location) or _keys_of(opening, leaf)) for leaf in leaves]
+    table_index.write_lookup(opening.manifest.root, name, pa.concat_tables(parts), versions, fragments)
     return name
 
 

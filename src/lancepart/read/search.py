@@ -44,6 +44,10 @@ _VECTOR_ONLY = (
 )
 
 
+RANKING = frozenset({QUERY_INDEX, DISTANCE, SCORE, RELEVANCE, ROW_ID})
+"""The columns that searches add."""
+
+
 @public("explain", "recall", "seconds")
 @dataclass(frozen=True, kw_only=True)
 class Search(Result):
@@ -56,6 +60,15 @@ class Search(Result):
     reranker: Reranker | None = None
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
     """After a search, how long each of its steps took."""
+
+    def __post_init__(self) -> None:
+        one = {QUERY_INDEX, DISTANCE} if self.vector else {SCORE}
+        added = RANKING if self.vector and self.text else one
+        taken = [name for name in self.scan.schema.names if name in added]
+        if taken:
+            raise InvalidInputError(
+                f"the table has a column {taken[0]!r} of its own, as a search adds one: choose others by columns=[…]"
+            )
 
     @classmethod
     def of(

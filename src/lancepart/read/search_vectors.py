@@ -20,6 +20,7 @@ from lancepart.read.hits import Hits
 from lancepart.read.index_use import IndexUse, and_flat, find_index, index_on, use_size
 from lancepart.read.leaf import ADDRESS, OpenLeaf
 from lancepart.read.leaf_memory import kept, leaf_key
+from lancepart.read.search_bounds import LEAF_BYTES, UNION_BYTES
 from lancepart.read.search_leaves import SearchLeaves
 from lancepart.read.search_request import Options, VectorQuery
 from lancepart.read.search_union import SearchUnion
@@ -34,14 +35,6 @@ REFINED = 10
 """How many times more rows than wanted are ranked again by their true distances where an index only estimates them.
 
 Recall of IVF_PQ with 16 bytes a vector of 64 numbers: 0.63 without, 0.86 at 2, 0.99 at 5, 1.00 at 10.
-"""
-
-LEAF_BYTES, UNION_BYTES = 16 << 20, 64 << 20
-"""Up to so many bytes of vectors are searched in memory, which takes less time than an index, and finds all.
-
-CPU ms of one leaf in memory, by its index, and row by row by Lance: 0.7, 1.9, 2.0 at 1 MiB; 2.3, 3.2, 11 at 16; 3.8,
-4.0, 23 at 31; 6.9, 3.9, 61 at 62. The second bound is for leaves that no table-wide index covers, and for exact
-searches: beyond it memory is worth more than the time. ``python -m benchmarks.search_rules`` measures all of these.
 """
 
 _INDEX_BYTES = 3 << 20

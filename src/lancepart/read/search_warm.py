@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from lancepart.layout.declared_indices import TEXT_KIND, declared
 from lancepart.model.schema import field_id
 from lancepart.model.values import logical_type
 from lancepart.read.scan import Scan
-from lancepart.read.search import Search
+from lancepart.read.search import RANKING, Search
 from lancepart.read.search_request import is_text_type, is_vector_type
 from lancepart.storage.cache import cache
 
@@ -18,6 +19,8 @@ from lancepart.storage.cache import cache
 def warm(scan: Scan, columns: Sequence[str] | None = None) -> int:
     """Search each column once; the bytes that are held then."""
     schema = scan.metadata.plain_schema
+    if RANKING & set(scan.schema.names):
+        scan = replace(scan, columns=tuple(name for name in scan.schema.names if name not in RANKING))
     for name in _declared_columns(scan) if columns is None else columns:
         kind = schema.field(name).type if name in schema.names else None
         if kind is None or is_vector_type(kind):

@@ -35,13 +35,15 @@ KEY, LEAF = "key", "leaf"
 class Segment:
     """A part of an index over a union of leaves; ``fragments`` are the union's numbers of those that it covers.
 
-    A look-up of keys has no index of Lance's own over leaves: ``leaves`` are the versions whose keys it holds.
+    A look-up of keys has no index of Lance's own over leaves: ``leaves`` are the versions whose keys it holds, ``held``
+    what the fragments of each were, as far as that was written down.
     """
 
     name: str
     facts: Mapping[str, Any]
     fragments: Mapping[str, int]
     leaves: tuple[tuple[str, int], ...] = ()
+    held: tuple[frozenset[str], ...] = ()
 
 
 def place_of(name: str) -> str:
@@ -72,7 +74,7 @@ def read(root: Root, name: str) -> Segment | None:
     path = f"{place_of(name)}/{FACTS}"
     try:
         recorded = json.loads(Files(root).read(path))
-        known = {key: recorded[key] for key in ("facts", "fragments", "leaves") if key in recorded}
+        known = {key: recorded[key] for key in ("facts", "fragments", "leaves", "held") if key in recorded}
         if not known:
             raise ValueError("it says nothing of a part")
         return _segment(name, **known)
@@ -98,6 +100,7 @@ def _segment(
     facts: Mapping[str, Any] | None = None,
     fragments: Mapping[str, Any] | None = None,
     leaves: Sequence[Any] = (),
+    held: Sequence[Any] = (),
 ) -> Segment:
     """A part as it is recorded, every value checked."""
     versions = tuple((checked_value(location, str), checked_value(version, int)) for location, version in leaves)
@@ -105,7 +108,8 @@ def _segment(
     if any(not 0 <= number <= _LAST_FRAGMENT for number in numbers.values()):
         raise ValueError("the number of a fragment has more than 32 bits")
     known = index_facts.checked(facts) if facts else {}
-    return Segment(name=name, facts=known, fragments=numbers, leaves=versions)
+    keys = tuple(frozenset(checked_value(key, str) for key in checked_value(each, list)) for each in held)
+    return Segment(name=name, facts=known, fragments=numbers, leaves=versions, held=keys)
 
 
 def missing_files(root: Root, segment: Segment) -> list[str]:
@@ -128,14 +132,16 @@ def attached(
     return index_facts.with_entries(root, handle, entries, ())
 
 
-def write_lookup(root: Root, name: str, keys: pa.Table, leaves: Sequence[tuple[str, int]]) -> None:
+def write_lookup(
+    root: Root, name: str, keys: pa.Table, leaves: Sequence[tuple[str, int]], held: Sequence[Sequence[str]]
+) -> None:
     """Write a look-up of keys: a small table of keys and of the leaves that hold them, sorted and indexed."""
     with storage_errors("write a look-up of keys", root):
         ordered = keys.sort_by([(KEY, "ascending")])
         options = root.lance_options
         made = lance.write_dataset(ordered, root.uri_of(place_of(name)), mode="create", storage_options=options)
         made.create_scalar_index(KEY, "BTREE")
-    recorded = {"leaves": [list(each) for each in leaves]}
+    recorded = {"leaves": [list(each) for each in leaves], "held": [list(each) for each in held]}
     Files(root).put(f"{place_of(name)}/{FACTS}", json.dumps(recorded).encode())
 
 

@@ -62,6 +62,7 @@ _INPUT = re.compile(
     r"|ref is invalid|file name too long|vector column \S+ must be|query vector size",
     re.IGNORECASE,
 )
+_UNTRAINED = re.compile(r"cannot train \d+ centroids|not enough rows to train", re.IGNORECASE)
 _UNREACHABLE = re.compile(r"connection refused|connect error|error sending request|timed out|dns error", re.IGNORECASE)
 _SOURCE = re.compile(r",?\s*(/[^\s,]*)?/?rust/[^\s,]*\.rs:\d+:\d+")
 _INSIDES = re.compile(r": (ProviderError|DispatchFailure|ServiceError)\(.*")
@@ -97,6 +98,10 @@ class ExistsError(ConcurrentModificationError):
     """There is a dataset already."""
 
 
+class UntrainedError(InvalidInputError):
+    """There are too few vectors for an index: NULL and those with NaN or infinity do not count."""
+
+
 @contextmanager
 def storage_errors(action: str, root: Root) -> Iterator[None]:
     """Translate errors of the storage layers into ours, with the failed action and without credentials."""
@@ -127,6 +132,7 @@ def translated(error: Exception, action: str, root: Root) -> Exception:
     if _NO_SCHEME.search(text):
         return InvalidInputError(f"no store is known for {root.uri!r}: use a local path, or a URI with {_SCHEMES}")
     rules: tuple[tuple[re.Pattern[str], type[Exception], str], ...] = (
+        (_UNTRAINED, UntrainedError, ""),
         (_KEY, KeyExistsError, ""),
         (_CONFLICT, ConflictError, ""),
         (_FULL, ServiceUnavailableError, "; make room, and try again"),

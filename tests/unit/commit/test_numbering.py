@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +124,79 @@ def test_a_leaf_with_many_fragments_gets_another_block(
     assert kept(seen, ids(table))
 
 
+@pytest.mark.parametrize("appends", [1, 3, 4])
+def test_an_id_is_never_that_of_another_row_however_far_an_indexed_partition_goes(
+    table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch, appends: int
+) -> None:
+    """Its own numbers of fragments, which are the table's, come to those that another block of it begins with."""
+    monkeypatch.setattr(numbers, "SIZE", 2)
+    made = lp.create_table(f"{table.root}-small", SCHEMA, ["k"])
+    made.append([*rows("a", 0, 3), *rows("b", 3, 6)])
+    made.maintenance.create_index("id", progress=False)
+    seen: dict[int, int] = {}
+
+    def note() -> None:
+        for key, number in ids(made).items():
+            assert seen.setdefault(number, key) == key
+
+    for number in range(appends):
+        made.append(rows("a", 10 + number, 11 + number))
+        note()
+    for round_ in range(3):
+        made.maintenance.compact(progress=False)
+        note()
+        made.append(rows("a", 100 + round_, 101 + round_))
+        note()
+        made.maintenance.optimize_indices(progress=False)
+        assert made.to_lance().to_table(filter="id = 10", columns=["id"])["id"].to_pylist() == [10]
+
+
+@dataclass
+class Simulated:
+    """A leaf whose fragments are numbers of its own, each with what it holds."""
+
+    own: dict[int, int] = field(default_factory=dict)
+    next: int = 0
+    blocks: Blocks | None = None
+
+    def after(self, draw: random.Random, held: Iterator[int]) -> Simulated:
+        """What a commit makes of it: fragments come, go, are put together, or get their numbers as their own ones."""
+        own, following = dict(self.own), self.next
+        step = draw.choice([*["append"] * 6, "compact", "drop", "index", "index"])
+        if step == "compact" and own:
+            for number in draw.sample(sorted(own), draw.randint(1, len(own))):
+                del own[number]
+        if step in ("append", "compact") or not own:
+            for _ in range(draw.choice((1, 1, 1, 2, 3, 8))):
+                own[following], following = next(held), following + 1
+        if step == "drop" and len(own) > 1:
+            del own[draw.choice(sorted(own))]
+        if step == "index" and self.blocks is not None and following == max(own, default=0) + 1:
+            wanted = {each: number for each in own if (number := self.blocks.of(each)) is not None}
+            later = self.blocks.renumbered(list(wanted.values()))
+            if len(wanted) == len(own) and later.first == later.starts[0] == self.blocks.starts[-1]:
+                own = {wanted[each]: value for each, value in own.items()}
+                following = max(own) + 1
+        return Simulated(own, following, self.blocks)
+
+
+@pytest.mark.parametrize("seed", range(20, 40))
+def test_no_number_is_ever_given_to_two_fragments(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, held = random.Random(seed), iter(range(1 << 20))
+    monkeypatch.setattr(numbers, "SIZE", draw.choice((2, 4, 8)))
+    monkeypatch.setattr(numbers, "MOST_BLOCKS", draw.choice((2, 4, 32)))
+    following, given, leaves = FIRST, {}, [Simulated() for _ in range(draw.randint(1, 5))]
+    for _ in range(300):
+        at, counter = draw.randrange(len(leaves)), Counter(next=following)
+        leaf = leaves[at].after(draw, held)
+        leaf.blocks = counter.extended(leaf.blocks, 1, list(leaf.own))
+        following, leaves[at] = counter.next, leaf
+        for own, value in leaf.own.items() if leaf.blocks is not None else ():
+            number = leaf.blocks.of(own)
+            assert number is not None
+            assert given.setdefault(number, value) == value
+
+
 def test_writers_at_once_never_take_the_same_numbers(tmp_path: Path) -> None:
     made = lp.create_table(tmp_path / "t", SCHEMA, ["k"])
 
@@ -186,6 +262,45 @@ def test_without_numbers_left_the_table_goes_on(table: lp.PartitionedTable, coun
     assert now[50] >> 32 < FIRST
 
 
+def taken(table: lp.PartitionedTable) -> int:
+    """How many rows have ids that each take their own row."""
+    found = table.scan(with_row_id=True).to_arrow()
+    assert table.take(found["_rowid"], columns=["id"])["id"].equals(found["id"])
+    return found.num_rows
+
+
+def test_rows_of_an_indexed_partition_have_ids_after_a_rollback_to_many_fragments(table: lp.PartitionedTable) -> None:
+    """Its fragments have the table's numbers as their own ones, and are too many to be recorded."""
+    table.maintenance.create_index("id", progress=False)
+    for number in range(33):
+        table.append(rows("a", 100 + number, 101 + number))
+    version = table.version
+    table.append(rows("a", 200, 201))
+
+    table.maintenance.rollback(version)
+
+    assert taken(table) == 39
+    table.append(rows("a", 300, 301))
+    assert taken(lp.open_table(table.root)) == 40
+    table.maintenance.compact(progress=False)
+    assert taken(table) == 40
+    assert all(leaf.numbers is not None for leaf in table.scan().plan().leaves)
+
+
+def test_rows_of_an_indexed_partition_have_ids_when_no_numbers_are_left(
+    table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numbers, "SIZE", 2)
+    table.append(rows("c", 10, 12))
+    table.maintenance.create_index("id", progress=False)
+    changed(table, "v1", **{NEXT_NUMBER: END - SIZE + 1})
+    table = lp.open_table(table.root)
+
+    for number in range(4):
+        table.append(rows("c", 20 + number, 21 + number))
+        assert taken(table) == 9 + number
+
+
 def test_two_leaves_with_the_same_numbers_are_told_apart(table: lp.PartitionedTable) -> None:
     """Whoever writes such a manifest by hand gets all rows, each with an id of its own."""
     for leaf in table.scan().plan().leaves:
@@ -198,6 +313,10 @@ def test_blocks_are_spelled_and_understood() -> None:
     blocks = Blocks(version=7, first=0, starts=(FIRST, FIRST + 4 * SIZE))
     assert Blocks.from_json(blocks.to_json(), 7) == blocks
     assert Blocks.from_json(blocks.to_json(), 8) is None
+    bare = Blocks.none(7, FIRST + SIZE + 3)
+    assert bare == Blocks(version=7, first=FIRST + SIZE, starts=())
+    assert Blocks.from_json(bare.to_json(), 7) == bare
+    assert Blocks.none(7, FIRST - 1) is None
     for damaged in ([], "x", [7, 0], [7, 1, FIRST], [7, 0, FIRST - 1], [7, 0, 1 << 32], [7, 0, "x"], [7, -SIZE, FIRST]):
         assert Blocks.from_json(damaged, 7) is None
     counter = Counter(next=END - SIZE)

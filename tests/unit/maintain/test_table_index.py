@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from datetime import timedelta
@@ -129,6 +130,46 @@ def test_a_look_up_tells_the_leaves_that_hold_a_key(table: lp.PartitionedTable) 
     assert table.scan("id = 17").count() == table.scan("id = 20001").count() == 1
     table.widen_column("k", pa.int64())
     assert table.scan("id = 17").count() == 1
+
+
+def test_a_look_up_serves_through_other_indices_and_deletions(table: lp.PartitionedTable) -> None:
+    """Leaves get versions then that it was not built of, but no key that it lacks."""
+    table.maintenance.create_index("id", scope="table", progress=False)
+    table.maintenance.create_index("k", scope="leaf", progress=False)
+    assert table.maintenance.optimize_indices(progress=False).changed == 0
+    table.delete("id % 9 = 3")
+    table.maintenance.drop_index("k_idx", progress=False)
+
+    for each in (table, lp.open_table(table.root)):
+        assert [len(each.scan(f"id = {n}").tasks()) for n in (0, 17, 6_000)] == [1, 1, 0]
+    shown = table.inspect.indices().to_pylist()
+    assert all(row["indexed_rows"] == row["rows"] for row in shown if row["scope"] == "table")
+    table.append(rows(20_000, 1))
+    assert table.scan("id = 20000").count() == 1
+
+
+def test_a_look_up_that_was_built_after_deletions_knows_no_rows_that_come_back(table: lp.PartitionedTable) -> None:
+    version = table.version
+    table.delete("id = 17")
+    table.maintenance.create_index("id", scope="table", progress=False)
+    assert len(table.scan("id = 17").tasks()) == 0
+
+    table.maintenance.rollback(version)
+
+    assert table.scan("id = 17").count() == 1
+
+
+def test_a_look_up_of_a_release_from_before_serves_for_its_versions(table: lp.PartitionedTable) -> None:
+    table.maintenance.create_index("id", scope="table", progress=False)
+    described = next(Path(table.root).glob("table_indices/*/_refs/segment.json"))
+    described.write_text(json.dumps({"leaves": json.loads(described.read_text())["leaves"]}))
+    cache.clear()
+    assert len(table.scan("id = 17").tasks()) == 1
+
+    table.delete("id = 0")
+
+    found = table.scan("id = 17")
+    assert (len(found.tasks()), found.count()) == (2, 1)
 
 
 def test_changes_by_a_key_read_only_the_leaf_that_holds_it(

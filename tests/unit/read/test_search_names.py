@@ -104,3 +104,24 @@ def test_a_column_that_is_renamed_to_a_path_keeps_its_index(table: lp.Partitione
 
     search = table.search("3", "more.words", k=500, columns=["id"])
     assert set(search.to_arrow().column("id").to_pylist()) == {number for number in range(60) if number % 7 == 3}
+
+
+def test_columns_with_the_names_of_those_that_rank_are_refused_unless_others_are_chosen(tmp_path: Path) -> None:
+    fields = [("id", pa.int64()), ("body", pa.string()), ("v", pa.list_(pa.float32(), 2))]
+    schema = pa.schema([*fields, ("_distance", pa.float32()), ("_rowid", pa.int64()), ("_score", pa.float32())])
+    made = lp.create_table(tmp_path / "t", schema, ["id"])
+    made.append([{"id": 1, "body": "ant", "v": [0.0, 1.0], "_distance": 7.0, "_rowid": 8, "_score": 9.0}])
+    both: Any = {"hybrid": ([0.0, 1.0], "ant"), "column": ("v", "body")}
+
+    with pytest.raises(InvalidInputError, match="has a column '_distance' of its own, as a search adds one"):
+        made.search([0.0, 1.0])
+    with pytest.raises(InvalidInputError, match="'_score'"):
+        made.search("ant", "body")
+    with pytest.raises(InvalidInputError, match="'_rowid'"):
+        made.search(columns=["id", "_rowid"], **both)
+
+    near = made.search([0.0, 1.0], columns=["_score", "_rowid"]).to_list()
+    assert near == [{"_score": 9.0, "_rowid": 8, "_distance": 0.0}]
+    assert made.search("ant", "body", columns=["_distance"], where="_score = 9").to_list()[0]["_distance"] == 7.0
+    assert made.search(columns=["id"], **both).to_arrow().schema.names == ["id", "_relevance_score"]
+    assert made.warm() > 0

@@ -109,6 +109,12 @@ class Browser:
     def size(self, width: int, height: int) -> None:
         _call("POST", f"{self._base}/window/rect", {"width": width, "height": height})
 
+    def phone(self) -> None:
+        """Have the width of a telephone, which a window can't have."""
+        size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+        wanted = {"cmd": "Emulation.setDeviceMetricsOverride", "params": size}
+        _call("POST", f"{self._base}/goog/cdp/execute", wanted)
+
     def picture(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(_call("GET", f"{self._base}/screenshot")))

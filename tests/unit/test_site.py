@@ -27,4 +27,5 @@ def test_the_site_builds_and_needs_no_network(tmp_path: Path) -> None:
         assert not re.findall(r'<(?:script|img|iframe)[^>]+src="?(?:https?:)?//', text), page
         assert not re.findall(r'<link[^>]+rel="?(?:stylesheet|preconnect|icon)[^>]+href="?(?:https?:)?//', text), page
         assert 'class="mermaid"' not in text, page
+    assert 'href="site.css"' in (tmp_path / "site" / "index.html").read_text()
     assert "create_index" in (tmp_path / "site" / "api.html").read_text()

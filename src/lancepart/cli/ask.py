@@ -10,11 +10,12 @@ import typer
 from lancepart.cli.command import AtVersion, Columns, MayLimit, Root, Where, command
 from lancepart.cli.look import shown
 from lancepart.cli.shell import Answer, Shell, key_values
-from lancepart.cli.usage import UsageError, choice
+from lancepart.cli.usage import UsageError, among, choice
 from lancepart.model.aliases import JoinType
 from lancepart.queries.connection import connect
 from lancepart.queries.connection import sql as run_sql
 
+_HOW = among(get_args(JoinType))
 Explain = Annotated[bool, typer.Option("--explain", help="Show the plan instead of rows.", show_default=False)]
 
 
@@ -84,7 +85,9 @@ def join(
     left: Root,
     right: Annotated[str, typer.Argument(help="The other table.", metavar="TABLE")],
     on: Annotated[list[str], typer.Option("--on", help="A key: id, or left=right where the names differ.")],
-    how: Annotated[str, typer.Option("--how", help="inner, left, right, full, semi or anti")] = "inner",
+    how: Annotated[str, typer.Option("--how", help="inner, left, right, full, semi or anti", autocompletion=_HOW)] = (
+        "inner"
+    ),
     where: Where = None,
     column: Columns = [],  # noqa: B006
     limit: MayLimit = None,

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from lancepart import errors
 from lancepart.cli.shell import Answer, Shell, key_values
 from lancepart.cli.usage import USAGE, UsageError, report
 from lancepart.cli.wording import in_commands
@@ -99,10 +100,18 @@ def _run(
         raise typer.Exit(answer.code)
 
 
+def _public_name(error: LanceNamespaceError) -> str:
+    """The name of an error's class; of one that only the package knows, the name of what it is a kind of."""
+    known = (
+        each.__name__ for each in type(error).__mro__ if each is UsageError or vars(errors).get(each.__name__) is each
+    )
+    return next(known, type(error).__name__)
+
+
 def _failed(error: Exception, *, as_json: bool) -> int:
     """Report an error in one line; what its exit code is."""
     if isinstance(error, LanceNamespaceError):
-        report(in_commands(str(error)), type(error).__name__, int(error.code), as_json=as_json)
+        report(in_commands(str(error)), _public_name(error), int(error.code), as_json=as_json)
         if isinstance(error, UsageError):
             return USAGE
         if isinstance(error, ConcurrentModificationError):

@@ -15,12 +15,14 @@ from rich.tree import Tree
 from lancepart.cli.command import AtVersion, Columns, Limit, MayLimit, Root, Where, command
 from lancepart.cli.output import show_record, show_rows
 from lancepart.cli.shell import Answer, Shell
-from lancepart.cli.usage import choice
+from lancepart.cli.usage import among, choice
 from lancepart.maintain.describe import partition_by
 from lancepart.plan import planner
 from lancepart.report.leaf_frame import LeafFrame
 from lancepart.report.leaves import Branch, leaves_of
 from lancepart.report.values import bar, number, rows_of, size
+
+_SORTS = ("bytes", "rows", "fragments", "name")
 
 
 def register(app: typer.Typer) -> None:
@@ -102,12 +104,14 @@ def _grow(parent: Tree, branch: Branch, depth: int, limit: int) -> None:
 def partitions(
     shell: Shell,
     root: Root,
-    sort: Annotated[str, typer.Option("--sort", help="bytes, rows, fragments or name")] = "bytes",
+    sort: Annotated[
+        str, typer.Option("--sort", help="bytes, rows, fragments or name", autocompletion=among(_SORTS))
+    ] = "bytes",
     limit: MayLimit = None,
     version: AtVersion = None,
 ) -> Answer:
     """Show the partitions by size, with a bar each, and how skewed they are."""
-    choice("--sort", sort, ("bytes", "rows", "fragments", "name"))
+    choice("--sort", sort, _SORTS)
     measured = "bytes" if sort == "name" else sort
     leaves = leaves_of(shell.table(root, version))
     leaves.sort(key=lambda leaf: (0 if sort == "name" else -leaf.measure(measured), leaf.order))

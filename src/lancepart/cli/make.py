@@ -11,18 +11,25 @@ from lancepart.cli.command import Root, command
 from lancepart.cli.schema_text import parse_columns
 from lancepart.cli.shell import VERSIONS, Answer, Shell, committed
 from lancepart.cli.target import Target
-from lancepart.cli.usage import UsageError, choice
+from lancepart.cli.usage import UsageError, among, choice
 from lancepart.errors import TableNotFoundError
-from lancepart.model.aliases import TableLayout, Transactions
+from lancepart.layout.same_definition import refuse_other_partitioning
+from lancepart.model.aliases import FileFormat, TableLayout, Transactions
 from lancepart.storage.row_files import RowFiles
 from lancepart.table import PartitionedTable
 
+_MODES = ("append", "overwrite")
 By = Annotated[
     list[str], typer.Option("--by", help="A partition field: country, year(ts), bucket(id, 16); once for each level.")
 ]
 Files = Annotated[list[str], typer.Argument(help="Files, directories or globs.", metavar="FILES...")]
 Format = Annotated[
-    str | None, typer.Option("--format", help="parquet, csv, json, arrow or lance; by the names if not given.")
+    str | None,
+    typer.Option(
+        "--format",
+        help="parquet, csv, json, arrow or lance; by the names if not given.",
+        autocompletion=among(get_args(FileFormat)),
+    ),
 ]
 Key = Annotated[str | None, typer.Option("--key", help="The run's name: of all runs with one name only one commits.")]
 NoProgress = Annotated[bool, typer.Option("--no-progress", help="Show no progress.", show_default=False)]
@@ -42,7 +49,9 @@ def create(
     like: Annotated[str | None, typer.Option("--like", help="A file whose columns the table gets.")] = None,
     by: By = [],  # noqa: B006
     weak: Annotated[bool, typer.Option("--weak", help="Commit each partition on its own.", show_default=False)] = False,
-    layout: Annotated[str, typer.Option("--layout", help="manifest or hive")] = "manifest",
+    layout: Annotated[
+        str, typer.Option("--layout", help="manifest or hive", autocompletion=among(get_args(TableLayout)))
+    ] = "manifest",
 ) -> Answer:
     """Make an empty table."""
     choice("--layout", layout, get_args(TableLayout))
@@ -65,25 +74,30 @@ def load(
     file: Files,
     format: Format = None,
     mode: Annotated[
-        str, typer.Option("--mode", help="append, or overwrite the partitions that the rows touch")
+        str,
+        typer.Option(
+            "--mode", help="append, or overwrite the partitions that the rows touch", autocompletion=among(_MODES)
+        ),
     ] = "append",
     by: By = [],  # noqa: B006
     key: Key = None,
     no_progress: NoProgress = False,
 ) -> Answer:
     """Load files in one commit; with --by a table that is not there yet is made."""
-    choice("--mode", mode, ("append", "overwrite"))
+    choice("--mode", mode, _MODES)
     given = files.found(shell, file, format)
     target = Target.parse(root)
     made = None if target.exists(shell.storage) else _made(shell, target, given, by)
     table = made or shell.table(root)
+    if made is None and by:
+        refuse_other_partitioning(table.metadata, by)
     write = table.append if mode == "append" else table.overwrite
     try:
         with files.reading(given, table.schema, progress=not no_progress) as rows:
             version = write(rows, idempotency_key=key)
     except BaseException:
         if made is not None:
-            target.drop(shell.storage)
+            target.discard(made, shell.storage)
         raise
     summary = {"root": table.root, **committed(version)}
     return Answer(payload={**summary, "rows": table.scan().count(), "created": made is not None}, note=VERSIONS)

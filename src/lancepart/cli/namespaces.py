@@ -25,6 +25,7 @@ from lancepart.cli.target import Target
 from lancepart.cli.usage import UsageError
 from lancepart.errors import NamespaceNotEmptyError, NamespaceNotFoundError
 from lancepart.format.names import NAMESPACE
+from lancepart.layout.opening import refuse_table
 from lancepart.model.ids import object_id
 from lancepart.storage.root_contents import beneath
 
@@ -45,6 +46,14 @@ def _catalog(shell: Shell, target: Target) -> Catalog:
     return Catalog.of({"root": target.root, **{f"storage.{key}": value for key, value in shell.storage.items()}})
 
 
+def _existing(shell: Shell, target: Target) -> Catalog:
+    """The catalog at a root, which must be there if it is a local directory."""
+    catalog = _catalog(shell, target)
+    if catalog.root.is_local and not os.path.isdir(catalog.root.uri):
+        raise NamespaceNotFoundError(f"there is no directory {target.root!r}: give that of a warehouse")
+    return catalog
+
+
 @command(ns, "list")
 def list_all(
     shell: Shell,
@@ -53,9 +62,8 @@ def list_all(
 ) -> Answer:
     """Show the namespaces and tables of a warehouse or of a namespace."""
     target = Target.parse(place)
-    catalog = _catalog(shell, target)
-    if catalog.root.is_local and not os.path.isdir(catalog.root.uri):
-        raise NamespaceNotFoundError(f"there is no directory {target.root!r}: give that of a warehouse")
+    catalog = _existing(shell, target)
+    refuse_table(catalog.root, catalog.snapshot())
     catalog.require_namespace(catalog.snapshot(), target.path)
     if not target.path and (found := beneath(catalog.root)):
         raise NamespaceNotFoundError(
@@ -88,7 +96,11 @@ def create(
     """Make a namespace."""
     target = _named(place)
     properties = key_values(prop, "--property")
-    namespaces.create(_catalog(shell, target), CreateNamespaceRequest(id=list(target.path), properties=properties))
+    try:
+        namespaces.create(_catalog(shell, target), CreateNamespaceRequest(id=list(target.path), properties=properties))
+    except NamespaceNotFoundError as error:
+        above = f"{target.root}:{'.'.join(target.path[:-1])}"
+        raise NamespaceNotFoundError(f"{error}: make it first, with lancepart ns create {above}") from None
     return Answer(payload={"name": ".".join(target.path), "properties": properties})
 
 
@@ -136,7 +148,7 @@ def drop(
 @command(ns)
 def migrate(shell: Shell, place: Place) -> Answer:
     """Enter the tables that only a listing finds into the manifest."""
-    return Answer(payload={"migrated": rename.migrate(_catalog(shell, Target.parse(place)))})
+    return Answer(payload={"migrated": rename.migrate(_existing(shell, Target.parse(place)))})
 
 
 def _named(place: str) -> Target:

@@ -7,6 +7,8 @@ import re
 import pyarrow as pa
 
 from lancepart.cli.usage import UsageError
+from lancepart.errors import InvalidInputError
+from lancepart.model.suggest import near
 from lancepart.model.type_names import type_from_name
 
 _SHORT = {
@@ -21,6 +23,10 @@ _SHORT = {
     "real": "float32",
     "date": "date32",
 }
+_NAMES = (
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"),
+    *("double", "bool", "string", "utf8", "binary", "date32", "timestamp[us]", "time64[us]"),
+)
 _NOT_NULL = re.compile(r"\s+not\s+null\s*$", re.IGNORECASE)
 _VECTOR = re.compile(r"(.+)\[\s*(\d+)\s*\]")
 _DECIMAL = re.compile(r"(?:decimal|numeric)\s*\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)", re.IGNORECASE)
@@ -76,7 +82,10 @@ def parse_type(text: str) -> pa.DataType:
         return pa.list_(parse_type(found[1]), int(found[2]))
     if found := _DECIMAL.fullmatch(name):
         return pa.decimal128(int(found[1]), int(found[2] or 0))
-    return type_from_name(_SHORT.get(lower, lower if "[" not in lower else name))
+    try:
+        return type_from_name(_SHORT.get(lower, lower if "[" not in lower else name))
+    except InvalidInputError as error:
+        raise UsageError(f"{error}{near(lower, [*_SHORT, *_NAMES])}") from None
 
 
 def _split(text: str) -> list[str]:

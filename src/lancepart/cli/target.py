@@ -10,11 +10,12 @@ from datetime import datetime
 import pyarrow as pa
 
 from lancepart.cli.usage import UsageError
-from lancepart.errors import NamespaceNotFoundError, TableNotFoundError
+from lancepart.errors import LanceNamespaceError, NamespaceNotFoundError, TableNotFoundError
 from lancepart.layout.opening import refuse_in_warehouse
 from lancepart.model.aliases import TableLayout, Transactions
+from lancepart.model.suggest import near
 from lancepart.queries.connection import connect
-from lancepart.table import PartitionedTable, create_table, drop_table, open_table
+from lancepart.table import PartitionedTable, create_table, discard_new_table, open_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +43,23 @@ class Target:
 
     def open(self, storage: Mapping[str, str], version: int | str | datetime | None = None) -> PartitionedTable:
         """Open the table."""
-        return open_table(self.root, namespace=self.path, version=version, storage_options=storage or None)
+        try:
+            return open_table(self.root, namespace=self.path, version=version, storage_options=storage or None)
+        except (NamespaceNotFoundError, TableNotFoundError):
+            if self.path:
+                self._refuse_missing(storage)
+            raise
+
+    def _refuse_missing(self, storage: Mapping[str, str]) -> None:
+        """Say which tables a warehouse has, if it is one, in place of the one that it has not."""
+        try:
+            known = connect(self.root, storage_options=storage or None).list_tables()
+        except LanceNamespaceError:
+            return
+        name = ".".join(self.path)
+        if known and name not in known:
+            hint = near(name, known) or f"; lancepart ns list -r {self.root} shows them"
+            raise TableNotFoundError(f"there is no table {name!r} in the warehouse {self.root!r}{hint}") from None
 
     def exists(self, storage: Mapping[str, str]) -> bool:
         """Whether there is a table; what else is at the root is an error."""
@@ -52,12 +69,10 @@ class Target:
             return False
         return True
 
-    def drop(self, storage: Mapping[str, str]) -> None:
-        """Remove the table with all its rows."""
-        if self.path:
-            connect(self.root, storage_options=storage or None).drop_table(self.path)
-        else:
-            drop_table(self.root, storage_options=storage or None)
+    def discard(self, made: PartitionedTable, storage: Mapping[str, str]) -> None:
+        """Remove a table that was just made here, unless others have committed to it meanwhile."""
+        if discard_new_table(made) and self.path:
+            connect(self.root, storage_options=storage or None).drop_table(self.path, missing_ok=True)
 
     def create(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
@@ -65,6 +65,15 @@ def usage_text(error: Any) -> str:
     text = re.sub(r" \(Possible options: ([^)]*)\)", r". Did you mean \1?", text)
     ended = text if text.endswith(("?", ".")) else f"{text}."
     return ended if error.ctx is None else f"{ended} See {error.ctx.command_path} -h"
+
+
+def among(known: Sequence[str]) -> Callable[[str], list[str]]:
+    """What completes an option that takes one of a few words."""
+
+    def found(incomplete: str) -> list[str]:
+        return [each for each in known if each.startswith(incomplete)]
+
+    return found
 
 
 def choice(option: str, given: str, known: Sequence[str]) -> None:

@@ -20,6 +20,7 @@ _STATEMENTS = {
     "VACUUM": "use lancepart expire and lancepart orphans",
     "ROLLBACK": "use lancepart rollback",
 }
+_NESTED = re.compile(r"\b(namespace|table) '([^'$]+(?:\$[^'$]+)+)'")
 _NO_QUERY = re.compile(r"\b([A-Z]+) is no query, and SQL here only reads: .*")
 _ADVICE = tuple(
     (re.compile(pattern), command)
@@ -29,12 +30,22 @@ _ADVICE = tuple(
         (r"lancepart\.upgrade\b", "lancepart upgrade"),
         (r"(?:lancepart|lp)\.create_table\b", "lancepart create"),
         (r"lancepart\.connect\('([^']*)'\)\.drop_table\(…\)", r"lancepart ns drop \1:NAMESPACE.TABLE"),
+        (r"lancepart\.connect\(('[^']*')\) has its tables", r"lancepart ns list -r \1 shows its tables"),
         (r"lancepart\.connect\('([^']*)'\)", r"lancepart ns list \1"),
+        (
+            r"a table and not a warehouse: open it with lancepart\.open_table",
+            "a table and not a warehouse: lancepart info shows it, lancepart sql QUERY events=TABLE queries it",
+        ),
+        (r": exist_ok=True opens it", ": load rows into it with lancepart load, or choose another name"),
         (r"(?:lancepart|lp)\.open_table\b", "lancepart info"),
         (r"lp\.sql\(query, events=table\)", "lancepart sql QUERY events=TABLE"),
         (r"lancepart\.sql or table\.join", "lancepart sql or lancepart join"),
         (r"list_tables\(\) names", "lancepart ns list -r WAREHOUSE names"),
         (r"lance_table\('[^']*'\), or SQL", "lancepart sql"),
+        (r"give (\w+) in storage_options", r"give --storage \1=VALUE"),
+        (r"in storage_options or in the environment", "with --storage or in the environment"),
+        (r"table\.inspect\.broken\(\)", "lancepart check TABLE"),
+        (r"for whole queries there is lp\.sql", "for whole queries there is lancepart sql"),
         (r"table\.tags\.list\(\)", "lancepart tag TABLE"),
         (r"table\.inspect\.snapshots\(\)", "lancepart snapshots TABLE"),
         (r"(?:table\.)?maintenance\.optimize_indices\(\)", "lancepart index TABLE --optimize"),
@@ -57,6 +68,7 @@ def in_commands(message: str) -> str:
     """
     for pattern, command in _ADVICE:
         message = pattern.sub(command, message)
+    message = _NESTED.sub(lambda found: f"{found[1]} {found[2].replace('$', '.')!r}", message)
     return _NO_QUERY.sub(_instead, message)
 
 

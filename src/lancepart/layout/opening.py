@@ -27,7 +27,7 @@ from lancepart.model.spec import PartitionField
 from lancepart.model.sql_text import arguments, closing, tokens
 from lancepart.model.suggest import near
 from lancepart.storage.manifest import Manifest
-from lancepart.storage.manifest_rows import NAMESPACE
+from lancepart.storage.manifest_rows import NAMESPACE, TABLE
 from lancepart.storage.root import Root
 from lancepart.storage.root_contents import advice, refuse_file, refuse_plain
 from lancepart.storage.snapshot import Snapshot
@@ -56,8 +56,23 @@ def find(root: Root, namespace: Sequence[str] = ()) -> TableManifest:
         return manifest
     if hive.is_hive(properties):
         return TreeManifest(root, path)
+    if not path and is_warehouse(snapshot):
+        raise TableNotFoundError(
+            f"{root.uri!r} is a warehouse and not a table: lancepart.connect({root.uri!r}) has its tables"
+        )
     where = f"namespace {object_id(path)!r} of {root.uri!r}" if path else repr(root.uri)
     raise TableNotFoundError(f"there is no partitioned table at {where}: make one with lancepart.create_table")
+
+
+def is_warehouse(snapshot: Snapshot) -> bool:
+    """Whether a catalog's root has namespaces or tables."""
+    return any(snapshot.names(object_id(()), kind) for kind in (NAMESPACE, TABLE))
+
+
+def refuse_table(root: Root, snapshot: Snapshot) -> None:
+    """Refuse the root of a table where a warehouse is expected; what is in it are its leaves."""
+    if is_partitioned(snapshot.properties) or hive.is_hive(namespace_properties(snapshot, ())):
+        raise InvalidInputError(f"{root.uri!r} is a table and not a warehouse: open it with lancepart.open_table")
 
 
 def is_unmoved_tree(snapshot: Snapshot, path: Sequence[str]) -> bool:

@@ -46,8 +46,11 @@ def refuse_other_partitioning(there: TableMetadata, partition_by: Sequence[str |
     else:
         same = create.new_spec(there, partition_by).spec == there.spec
     if not same:
-        _refuse("partitioning", str(list(partition_by)), str([field.field_id for field in there.spec.fields]))
+        advice = "" if there.layout == HIVE else "; update_spec changes that of new rows"
+        _refuse("partitioning", str(list(partition_by)), str([field.field_id for field in there.spec.fields]), advice)
 
 
-def _refuse(what: str, wanted: str, found: str) -> None:
-    raise TableAlreadyExistsError(f"there is a table already, with another {what}: it has {found}, not {wanted}")
+def _refuse(what: str, wanted: str, found: str, advice: str = "") -> None:
+    raise TableAlreadyExistsError(
+        f"there is a table already, with another {what}: it has {found}, not {wanted}{advice}"
+    )

@@ -14,6 +14,7 @@ from lancepart.layout.table_manifest import TableManifest
 from lancepart.model.html_text import html_record, html_table
 from lancepart.model.schema import field_id
 from lancepart.model.spec import PartitionField
+from lancepart.model.sql_text import as_identifier, over_columns
 from lancepart.plan import planner
 
 _MOST_COLUMNS = 30
@@ -97,11 +98,11 @@ def partition_by(metadata: TableMetadata) -> tuple[str, ...]:
 
 
 def _written(field: PartitionField, metadata: TableMetadata) -> str:
-    if field.transform is None:
-        return f"expr({field.expression}) AS {field.field_id}"
     if any(number not in metadata.owners for number in field.source_ids):
         return f"{field.field_id} (of a column that was dropped)"
     names = [metadata.owners[number].name for number in field.source_ids]
+    if field.transform is None:
+        return f"expr({over_columns(str(field.expression), names)}) AS {as_identifier(field.field_id)}"
     return field.transform.call(names)
 
 

@@ -10,7 +10,12 @@ import pyarrow as pa
 
 from lancepart.commit import verbs
 from lancepart.commit.transaction import Transaction
-from lancepart.errors import InvalidInputError, TableIndexAlreadyExistsError, TableIndexNotFoundError
+from lancepart.errors import (
+    InvalidInputError,
+    TableColumnNotFoundError,
+    TableIndexAlreadyExistsError,
+    TableIndexNotFoundError,
+)
 from lancepart.layout.declared_indices import AUTO, BOTH, LEAF, TABLE, Index, declared, kind_of
 from lancepart.layout.leaves import Leaf
 from lancepart.maintain import indices, leaf_tasks, table_index
@@ -115,7 +120,9 @@ def _checked(
     """The index with the requested definition, if it can be built."""
     if column not in opening.metadata.schema.names:
         known = opening.metadata.schema.names
-        raise InvalidInputError(f"there is no column {column!r} to index{near(str(column), known)}")
+        raise TableColumnNotFoundError(
+            f"there is no column {column!r} to index: the table has {', '.join(known)}{near(str(column), known)}"
+        )
     if scope not in SCOPES:
         raise InvalidInputError(f"scope is {scope!r}: use one of {', '.join(SCOPES)}")
     field = opening.metadata.schema.field(column)

@@ -20,7 +20,7 @@ from lancepart.model.mismatches import blamed, refuse_mismatches
 from lancepart.model.parse_tree import from_plan
 from lancepart.model.predicate import Predicate, nesting_of
 from lancepart.model.predicate_chains import all_of, any_of, none_of
-from lancepart.model.sql_errors import missing_column, missing_function, plain
+from lancepart.model.sql_errors import filter_hint, missing_column, missing_function, plain
 from lancepart.model.sql_text import Token, depth, tokens
 from lancepart.model.terms import FUNCTION_NAMES, bind_terms
 
@@ -53,7 +53,8 @@ def parse(sql: str, schema: pa.Schema) -> Predicate:
         return _Reader(sql, schema).whole()
     except Exception as error:
         reraise_interrupt(error)
-        raise InvalidInputError(f"invalid filter {_shown(sql)}: {_reason(error, sql, schema)}") from error
+        reason = f"{_reason(error, sql, schema)}{filter_hint(sql)}"
+        raise InvalidInputError(f"invalid filter {_shown(sql)}: {reason}") from error
 
 
 class _Reader:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 
@@ -12,6 +13,7 @@ from lancepart.model.allowed import PAGE
 from lancepart.model.expressions import Expression, referenced_columns, too_much
 from lancepart.model.schema import field_id, source_by_id
 from lancepart.model.spec import PartitionField, unused_id
+from lancepart.model.sql_errors import missing_column
 from lancepart.model.sql_text import Token, arguments, closing, tokens
 from lancepart.model.suggest import near
 from lancepart.model.transforms import CALENDAR, TRANSFORMS, Identity, Transform
@@ -35,15 +37,12 @@ def parse_partition_by(items: Sequence[str | PartitionField], schema: pa.Schema)
     for item in items:
         if not isinstance(item, str | PartitionField):
             raise InvalidInputError(f"partition_by has {item!r}: give strings such as 'year(ts)', or PartitionFields")
-        parts = [item] if isinstance(item, PartitionField) else spread(item, schema)
+        with _named(item):
+            parts = [item] if isinstance(item, PartitionField) else spread(item, schema)
         is_span = parts != [item]
         for part in parts:
-            try:
+            with _named(item, is_span=is_span):
                 field = part if isinstance(part, PartitionField) else _parsed(part, schema, taken)
-            except InvalidInputError as error:
-                if not is_span:
-                    raise
-                raise InvalidInputError(f"partition_by {item!r}: {str(error).partition(': ')[2]}") from None
             same = next((each for each in fields if each.same_values(field)), None)
             if same is not None and (is_span or same.field_id in spans):
                 continue
@@ -52,6 +51,19 @@ def parse_partition_by(items: Sequence[str | PartitionField], schema: pa.Schema)
             fields.append(field)
             spans |= {field.field_id} if is_span else set()
     return tuple(fields)
+
+
+@contextmanager
+def _named(item: str | PartitionField, *, is_span: bool = False) -> Iterator[None]:
+    """Name the item in errors about it; those of a span name the span, and not the part that fails."""
+    try:
+        yield
+    except InvalidInputError as error:
+        text = str(error)
+        if is_span or not text.startswith("partition_by"):
+            reason = text.partition(": ")[2] if text.startswith("partition_by") else text
+            raise InvalidInputError(f"partition_by {item!r}: {reason}") from None
+        raise
 
 
 def spread(item: str, schema: pa.Schema) -> list[str]:
@@ -156,7 +168,7 @@ def _transform_field(
 def _sized(kind: type[Transform], texts: Sequence[str], schema: pa.Schema) -> tuple[Transform, Sequence[str]]:
     """Take the number from either end: it is last or first in our notation, first in Spark's."""
     for position in (0, -1):
-        if texts and texts[position].isascii() and texts[position].isdigit():
+        if texts and re.fullmatch(r"-?[0-9]+", texts[position]):
             rest = texts[1:] if position == 0 else texts[:-1]
             return kind(int(texts[position])), rest  # type: ignore[call-arg]
     raise InvalidInputError(f"partition_by: {kind.name} needs a whole number, as in {kind.name}(16, {schema.names[0]})")
@@ -226,8 +238,9 @@ def _over_placeholders(sql: str, schema: pa.Schema) -> tuple[Expression, list[st
         except InvalidInputError as error:
             failure = failure or error
     known = ", ".join(map(repr, schema.names))
+    missing = missing_column(str(failure), sql, schema.names)
     raise InvalidInputError(
-        f"partition_by: expr({sql}) is not an expression over {known}: {failure or 'it names none'}"
+        f"partition_by: expr({sql}) is not an expression over {known}: {missing or failure or 'it names none'}"
     )
 
 

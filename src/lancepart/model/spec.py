@@ -196,7 +196,9 @@ class PartitionSpec:
         for position, field in enumerate(self.fields):
             for other in self.fields[:position]:
                 if field.same_values(other):
-                    raise InvalidInputError(f"partition fields {other.field_id!r} and {field.field_id!r} are the same")
+                    raise InvalidInputError(
+                        f"partition fields {other.field_id!r} and {field.field_id!r} are the same: leave one out"
+                    )
 
     def _repr_html_(self) -> str:
         made = [field.expression if field.transform is None else field.transform.name for field in self.fields]

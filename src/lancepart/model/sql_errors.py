@@ -15,6 +15,10 @@ _NO_FUNCTION = re.compile(r"Invalid function '([^']*)'")
 _NO_COLUMN = re.compile(r"No field named (?:\"((?:[^\"]|\"\")*)\"|(\S+?))\.(?: |$)")
 _NO_TABLE = re.compile(r"table '(?:datafusion\.public\.)?([^']*)' not found", re.IGNORECASE)
 _SINGLE = re.compile(r"only supports a single SQL statement")
+_AMBIGUOUS = re.compile(r"Ambiguous reference to unqualified field \"?([^\s\"]+)\"?")
+_COERCION = re.compile(r"Cannot coerce arithmetic expression .* to valid types|Cannot infer common argument type")
+_STATEMENT = re.compile(r"\s*(select|where|from)\b(?!\s*(?:[=<>!]|is\b|in\b|like\b|between\b|not\b))", re.IGNORECASE)
+_NOTHING = frozenset({"none", "nil", "nan", "undefined"})
 _MOST_SHOWN = 40
 _COMPARED = r"(?:[=<>]|\blike|\bin\s*\()\s*"
 
@@ -37,11 +41,34 @@ def plain(text: str) -> str:
         return f"it can't be parsed: {found[1]}"
     if _SINGLE.search(text):
         return "it has several statements: give a single one"
+    if found := _AMBIGUOUS.search(text):
+        return f"several tables have a column {found[1]!r}: write it with its table, as in t.{found[1]}"
+    if _COERCION.search(text):
+        return f"{_bare(text)}: CAST one of them, as in CAST(x AS BIGINT)"
+    return _bare(text)
+
+
+def _bare(text: str) -> str:
+    """A message without DataFusion's names for its own stages."""
     return text.removeprefix("SQL error: ").removeprefix("Error during planning: ").removeprefix("Schema error: ")
 
 
 def _place(line: str | None, column: str | None) -> str:
     return "" if line is None else f" at line {line}, column {column}"
+
+
+def filter_hint(sql: str) -> str:
+    """What to add to an error about a filter that is a whole statement, or has the word WHERE.
+
+    >>> filter_hint("WHERE id = 1"), filter_hint("id = 1 AND")
+    ("; a filter is what follows WHERE: leave 'WHERE' out", '')
+    """
+    found = _STATEMENT.match(sql)
+    if found is None:
+        return ""
+    if found[1].lower() == "where":
+        return f"; a filter is what follows WHERE: leave {found[1]!r} out"
+    return "; a filter is only what follows WHERE: for whole queries there is lp.sql"
 
 
 def missing_function(text: str, known: Callable[[], Iterable[str]]) -> str | None:
@@ -66,6 +93,8 @@ def missing_column(text: str, sql: str, columns: Sequence[str]) -> str | None:
     value = re.search(rf'{_COMPARED}("?)({re.escape(own)})\1(?!\w|\s*[.(])', sql, re.IGNORECASE)
     shown = name if value is None else value[2]
     quotes = "" if value is None else f"a text is written in single quotes, '{shown}'; "
+    if own.lower() in _NOTHING:
+        quotes = "a missing value is found with IS NULL or IS NOT NULL; "
     return f"there is no column {shown!r}: {quotes}the columns are {_listed(columns)}{near(own, columns)}"
 
 

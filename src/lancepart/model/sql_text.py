@@ -88,6 +88,30 @@ def arguments(found: Sequence[Token], opening: int, end: int) -> Iterator[tuple[
         depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(text, 0)
 
 
+def as_identifier(name: str) -> str:
+    """A name as SQL, in double quotes if it is not a plain word.
+
+    >>> as_identifier("day"), as_identifier("net price")
+    ('day', '"net price"')
+    """
+    return name if re.fullmatch(r"[^\W\d]\w*", name) else '"' + name.replace('"', '""') + '"'
+
+
+def over_columns(expression: str, names: Sequence[str]) -> str:
+    """An expression over ``col0``, ``col1`` and so on as one over the columns that these stand for.
+
+    >>> over_columns("concat(col0, ' col1 ', col1)", ["first", "last name"])
+    'concat(first, \' col1 \', "last name")'
+    """
+    found = {f"col{at}": as_identifier(name) for at, name in enumerate(names)}
+    pieces, position = [], 0
+    for token in tokens(expression):
+        if token.name in found:
+            pieces += [expression[position : token.start], found[token.name]]
+            position = token.end
+    return "".join([*pieces, expression[position:]])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Depth:
     """How hard SQL is on a parser that recurses.

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 
-import lance_namespace
 import pyarrow as pa
 
-from lancepart.errors import InvalidInputError, TableAlreadyExistsError, TableNotFoundError, UnsupportedOperationError
+from lancepart.errors import (
+    InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotFoundError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    UnsupportedOperationError,
+)
 from lancepart.layout import same_definition
 from lancepart.layout.addresses import public_options
+from lancepart.layout.opening import refuse_table
 from lancepart.model.aliases import Transactions
 from lancepart.model.html_text import html_table
 from lancepart.model.parameters import Parameters, with_values, without_comments
@@ -64,6 +72,7 @@ class Connection:
         """A query over tables of the warehouse and over those given by name, which come first; lazy, like a scan."""
         text = _written(query, params)
         sources: dict[Name, QuerySource] = {(name,): source_of(name, data) for name, data in tables.items()}
+        self._refuse_table()
         paths, lowered = list(self._paths(())), text.lower()
         for path in paths:
             named = path[-1].lower().replace('"', '""') in lowered
@@ -99,12 +108,13 @@ class Connection:
         """Whether the warehouse has a table of this name."""
         try:
             self._warehouse.find(_path(name))
-        except (TableNotFoundError, lance_namespace.NamespaceNotFoundError):
+        except (TableNotFoundError, NamespaceNotFoundError):
             return False
         return True
 
     def list_tables(self, namespace: str | Sequence[str] = ()) -> list[str]:
         """The names of all tables, or of those in a namespace and beneath it."""
+        self._refuse_table()
         return [".".join(path) for path in self._paths(_path(namespace) if namespace else ())]
 
     def list_namespaces(self, namespace: str | Sequence[str] = ()) -> list[str]:
@@ -116,9 +126,12 @@ class Connection:
         """Make a namespace."""
         try:
             self._warehouse.create_namespace(_path(name), {})
-        except lance_namespace.NamespaceAlreadyExistsError:
+        except NamespaceAlreadyExistsError:
             if not exist_ok:
-                raise
+                shown = ".".join(_path(name))
+                raise NamespaceAlreadyExistsError(f"{shown!r} already exists: exist_ok=True accepts that") from None
+        except NamespaceNotFoundError:
+            raise self._no_namespace(_path(name)[:-1]) from None
 
     def create_table(
         self,
@@ -135,7 +148,10 @@ class Connection:
         Without partition fields it is one leaf, which ``update_spec`` can partition later.
         """
         path = _path(name)
-        location, there = self._warehouse.place(path)
+        try:
+            location, there = self._warehouse.place(path)
+        except NamespaceNotFoundError:
+            raise self._no_namespace(path[:-1]) from None
         if there is not None:
             return self._existing(path, schema, partition_by, transactions, exist_ok=exist_ok)
         root, options = self._where(location)
@@ -160,7 +176,7 @@ class Connection:
         exist_ok: bool,
     ) -> PartitionedTable:
         if not exist_ok:
-            raise TableAlreadyExistsError(f"table {'.'.join(path)!r} already exists")
+            raise TableAlreadyExistsError(f"table {'.'.join(path)!r} already exists: exist_ok=True opens it")
         found = self.table(path)
         metadata = found.metadata
         same_definition.refuse_other(metadata, schema, partition_by, layout=metadata.layout, transactions=transactions)
@@ -182,6 +198,19 @@ class Connection:
             known, name = self.list_tables(), ".".join(path)
             hint = near(name, known) or ("; list_tables() names those that do" if known else "; it has no tables yet")
             raise TableNotFoundError(f"table {name!r} does not exist in the warehouse{hint}") from None
+
+    def _refuse_table(self) -> None:
+        refuse_table(self._warehouse.catalog.root, self._warehouse.catalog.snapshot())
+
+    def _no_namespace(self, path: Name) -> NamespaceNotFoundError:
+        """The error about a namespace that is to hold something and does not exist."""
+        known: list[str] = []
+        with contextlib.suppress(NamespaceNotFoundError):
+            known = self.list_namespaces(path[:-1])
+        name = ".".join(path)
+        return NamespaceNotFoundError(
+            f"namespace {name!r} does not exist in the warehouse{near(name, known)}; create_namespace makes it"
+        )
 
     def _paths(self, namespace: Name) -> Iterator[Name]:
         for name in self._warehouse.tables(namespace):

@@ -206,7 +206,7 @@ class LeafTaskMaker:
 
 def join_keys(on: On, left: TableMetadata, right: TableMetadata) -> tuple[JoinKey, ...]:
     """The pairs of columns that must be equal; those that can't be compared without loss are refused."""
-    if isinstance(on, str) or not len(on):
+    if isinstance(on, str) or not hasattr(on, "__len__") or not len(on):
         raise InvalidInputError(f"on is {on!r}: give a list of column names, or of pairs (left, right)")
     keys = []
     for item in on:
@@ -233,7 +233,10 @@ def join_keys(on: On, left: TableMetadata, right: TableMetadata) -> tuple[JoinKe
 
 def key_types(on: On, schema: pa.Schema) -> dict[str, pa.DataType]:
     """The types that a table has for the keys of the rows it is joined with, by their names there."""
-    pairs = [(item, item) if isinstance(item, str) else tuple(item) for item in ([] if isinstance(on, str) else on)]
+    pairs = [
+        (item, item) if isinstance(item, str) else tuple(item)
+        for item in ([] if isinstance(on, str) or on is None else on)
+    ]
     return {pair[1]: schema.field(pair[0]).type for pair in pairs if len(pair) == 2 and pair[0] in schema.names}
 
 

@@ -70,6 +70,10 @@ class BatchSearch:
 
 def search_batch(scan: Scan, queries: DataFrame, request: BatchRequest) -> DataFrame:
     """The best rows of a scan for each row of a DataFrame."""
+    if not hasattr(queries, "mapInArrow"):
+        raise InvalidInputError(
+            f"queries is a {type(queries).__name__}: give a Spark DataFrame; without Spark, table.search takes vectors"
+        )
     given = arrow_schema(queries.schema)
     if request.query not in given.names:
         raise TableColumnNotFoundError(

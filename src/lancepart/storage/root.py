@@ -13,6 +13,7 @@ from lancepart.errors import InvalidInputError
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
 _FILE = re.compile(r"^file:(?://(?P<host>[^/]*)(?=/|$))?", re.IGNORECASE)
 _SAME_STORE = {"s3a://": "s3://", "s3n://": "s3://"}
+_ALMOST = re.compile(r"^(s3a?|gs|az|abfss?)(?::/(?!/)|//)", re.IGNORECASE)
 _HOME = re.compile(r"^~(?![^/\\]*\.lance$)")
 _PLAIN = re.compile(r"[A-Za-z0-9_$-][A-Za-z0-9_.$-]*")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -130,6 +131,8 @@ def _spelled(text: str) -> str:
                 "use a temporary directory"
             )
         return _SAME_STORE.get(scheme, scheme) + text[found.end() :].rstrip("/")
+    if found := _ALMOST.match(text):
+        raise InvalidInputError(f"root {text!r}: a URI has two slashes, as in {found[1]}://{text[found.end() :]}")
     if text == "~" or text.startswith("~/"):
         raise InvalidInputError(f"root {text!r}: ~ is not expanded; write the path out, or use os.path.expanduser")
     path = os.path.abspath(text)

@@ -63,8 +63,12 @@ _INPUT = re.compile(
     re.IGNORECASE,
 )
 _UNTRAINED = re.compile(r"cannot train \d+ centroids|not enough rows to train", re.IGNORECASE)
+_VALUE = re.compile(
+    r"filter expression.*(?:divide by zero|cast error|overflow|cannot cast|can't cast|parser error)", re.IGNORECASE
+)
+_READING = re.compile(r"(?:read|count rows of|search) the leaf\b")
 _UNREACHABLE = re.compile(r"connection refused|connect error|error sending request|timed out|dns error", re.IGNORECASE)
-_SOURCE = re.compile(r",?\s*(/[^\s,]*)?/?rust/[^\s,]*\.rs:\d+:\d+")
+_SOURCE = re.compile(r",?\s*/[^\s,]*\.rs:\d+:\d+|,?\s*rust/[^\s,]*\.rs:\d+:\d+")
 _INSIDES = re.compile(r": (ProviderError|DispatchFailure|ServiceError)\(.*")
 _SECRET_KEYS = re.compile(r"secret|token|password|key|sas|credential", re.IGNORECASE)
 _SCHEMES = "s3://, gs://, az://, abfss:// or file://"
@@ -131,8 +135,16 @@ def translated(error: Exception, action: str, root: Root) -> Exception:
     message = f"could not {action}: {_clean(error, root)}"
     if _NO_SCHEME.search(text):
         return InvalidInputError(f"no store is known for {root.uri!r}: use a local path, or a URI with {_SCHEMES}")
+    backup = ""
+    if _READING.match(action):
+        backup = "; table.inspect.broken() lists the leaves that can't be read: bring their files back from a backup"
     rules: tuple[tuple[re.Pattern[str], type[Exception], str], ...] = (
         (_UNTRAINED, UntrainedError, ""),
+        (
+            _VALUE,
+            InvalidInputError,
+            "; the filter fails for a value of some row: exclude it, or use TRY_CAST or NULLIF",
+        ),
         (_KEY, KeyExistsError, ""),
         (_CONFLICT, ConflictError, ""),
         (_FULL, ServiceUnavailableError, "; make room, and try again"),
@@ -144,9 +156,9 @@ def translated(error: Exception, action: str, root: Root) -> Exception:
         (_NO_DIRECTORY, InvalidInputError, "; the root of a table must be a directory, and this is a file"),
         (_INPUT, InvalidInputError, ""),
         (_EXISTS, ExistsError, ""),
-        (_MISSING, MissingError, ""),
-        (_DAMAGED, DamagedError, ""),
-        (_UNREACHABLE, ServiceUnavailableError, ""),
+        (_MISSING, MissingError, backup),
+        (_DAMAGED, DamagedError, backup),
+        (_UNREACHABLE, ServiceUnavailableError, f"; look at the endpoint and the network, or at the root {root.uri!r}"),
     )
     for pattern, kind, advice in rules:
         if pattern.search(text):

@@ -128,12 +128,16 @@ def open_held(
     return PartitionedTable(manifest, version=wanted)
 
 
-def discard_new_table(table: PartitionedTable) -> None:
-    """Remove a table that was just created, unless there was a commit to it; one without snapshots is kept."""
-    if has_commits(table._manifest):
-        from lancepart.maintain.discard import discard_new
+def discard_new_table(table: PartitionedTable) -> bool:
+    """Remove a table that was just created, and return whether it was removed.
 
-        discard_new(catalog_of(table._manifest), table.metadata.salt or "")
+    One that was committed to is kept, and so is one without snapshots.
+    """
+    if not has_commits(table._manifest):
+        return False
+    from lancepart.maintain.discard import discard_new
+
+    return discard_new(catalog_of(table._manifest), table.metadata.salt or "")
 
 
 def is_same_snapshot(one: PartitionedTable, other: PartitionedTable) -> bool:

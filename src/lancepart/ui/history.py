@@ -97,7 +97,11 @@ def _flat(frame: LeafFrame) -> pa.Table:
             pc.binary_join_element_wise(f"{field}=", pc.fill_null(spec.leaves.column(level), "NULL"), "")
             for field, level in zip(spec.fields, spec.levels, strict=True)
         ]
-        names = pc.binary_join_element_wise(*texts, " / ") if texts else pa.array(["all rows"] * spec.leaves.num_rows)
+        names = (
+            pc.binary_join_element_wise(*texts, " / ")
+            if texts
+            else pa.array(["all rows"] * spec.leaves.num_rows, pa.string())
+        )
         kept = spec.leaves.select(["object_id", "read_version", "rows", "bytes"]).append_column("name", names)
         versions = pc.fill_null(kept.column("read_version"), pa.scalar(0, pa.uint64()))
         parts.append(kept.set_column(1, "read_version", versions))

@@ -13,6 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import lancepart as lp
+from lancepart.cli.target import Target
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "day": pa.array(["a", "b", "b"])})
 
@@ -92,6 +93,30 @@ def test_a_load_that_fails_leaves_no_table(run: Any, tmp_path: Path) -> None:
     assert not (tmp_path / "t" / "__manifest").exists()
 
 
+@pytest.mark.parametrize("target", ["t", "w:shop.t"])
+def test_a_load_that_fails_keeps_a_table_that_others_have_written_to(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    (tmp_path / "bad.csv").write_text("id,day\n1,a\n")
+    root = Target.parse(target)
+
+    def failing(self: lp.PartitionedTable, rows: Any, **options: Any) -> None:
+        root.open({}).overwrite(ROWS)
+        raise lp.errors.InvalidInputError("the disk is full")
+
+    monkeypatch.setattr(lp.PartitionedTable, "append", failing)
+    assert "the disk is full" in run("load", target, "bad.csv", "--by", "day", code=1).stderr
+    assert root.open({}).count_rows() == 3
+
+
+def test_a_load_that_fails_leaves_no_name_in_a_warehouse(run: Any, ask: Any, tmp_path: Path) -> None:
+    (tmp_path / "long.csv").write_text("id,day\n" + "10000,a\n" * 200_000 + "seven,b\n")
+    assert "seven" in run("load", "w:shop.t", "long.csv", "--by", "day", code=1).stderr
+    assert lp.connect("w").list_tables() == []
+    (tmp_path / "good.csv").write_text("id,day\n1,a\n")
+    assert ask("load", "w:shop.t", "good.csv", "--by", "day")["rows"] == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -102,7 +127,7 @@ def test_a_load_that_fails_leaves_no_table(run: Any, tmp_path: Path) -> None:
         (["load", "t", "rows.csv", "--format", "parquet", "--by", "day"], 1, "parquet"),
         (["load", "t", "rows.csv", "--mode", "merge", "--by", "day"], 2, "use append, overwrite"),
         (["create", "t", "--schema", "id", "--by", "id"], 2, "write its name and its type"),
-        (["create", "t", "--schema", "id int99", "--by", "id"], 1, "int99"),
+        (["create", "t", "--schema", "id int99", "--by", "id"], 2, "int99"),
         (["upsert", "t", "rows.csv"], 2, "--on"),
     ],
 )

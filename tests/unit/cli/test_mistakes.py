@@ -37,6 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table.tags.create("kept", table.version)
     for name in ("db", "full", "full.inner"):
         lp.connect(found / "w").create_namespace(name)
+    lp.connect(found / "w").create_table("full.things", schema)
     return found
 
 
@@ -47,8 +48,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("info nowhere", 3, ["nowhere", "no such directory", "lancepart create"]),
         ("info file.txt", 1, ["file.txt", "directory"]),
         ("info plain.lance", 1, ["plain.lance", "plain Lance table", "lancepart load"]),
-        ("info w:db.nothing", 3, ["nothing"]),
-        ("info w:nope.events", 3, ["nope"]),
+        ("info w:db.nothing", 3, ["no table 'db.nothing'", "lancepart ns list -r w"]),
+        ("info w:fool.things", 3, ["no table 'fool.things'", "did you mean 'full.things'"]),
+        ("info w", 3, ["/w' is a warehouse", "lancepart ns list -r"]),
+        ("info s3//bucket/t", 1, ["s3://bucket/t"]),
         ("info :events", 2, ["warehouse:namespace.table"]),
         ("info w:db..events", 2, ["empty name"]),
         ("info w:`db.events", 2, ["back-tick"]),
@@ -72,6 +75,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("head t --storage =", 2, ["--storage '='", "key=value"]),
         ("sql 'SELECT * FROM t'", 1, ["there is no table 't'", "lancepart sql QUERY events=TABLE"]),
         ("sql 'SELECT * FROM t' t", 1, ["lancepart sql QUERY events=TABLE"]),
+        ("sql 'SELECT 1' t", 1, ["/t' is a table", "lancepart info"]),
+        ("head t -w 'WHERE id = 1'", 1, ["leave 'WHERE' out"]),
+        ("head t -w 'SELECT * FROM t'", 1, ["lancepart sql"]),
         ("sql 'SELECT * FROM t' =t", 2, ["'=t'", "key=value"]),
         ("sql 'INSERT INTO t VALUES (1)' t=t", 1, ["INSERT", "lancepart load"]),
         ("delete t 'country = 5' --yes", 1, ["country = '5'"]),
@@ -98,7 +104,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (f"create n --schema '{SCHEMA}' --by 'bucket(id)'", 1, ["bucket"]),
         (f"create n --schema '{SCHEMA}' --by 'year(country)'", 1, ["year"]),
         (f"create n --schema '{SCHEMA}' --by id --layout tree", 2, ["tree", "hive"]),
-        ("create n --schema 'id int65' --by id", 1, ["int65"]),
+        ("create n --schema 'id int65' --by id", 2, ["int65", "did you mean 'int64'"]),
+        ("load t good.csv --by id", 1, ["['country']", "['id']", "lancepart evolve"]),
         ("create n --by id", 2, ["--schema", "--like"]),
         ("load t rows.csv", 1, ["extra", "lancepart columns"]),
         ("load t words.csv", 1, ["seven", "words.csv"]),
@@ -128,6 +135,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("ns drop w:nothing --yes", 3, ["nothing"]),
         ("ns list nowhere:ns", 3, ["nowhere", "warehouse"]),
         ("ns list nowhere", 3, ["nowhere", "warehouse"]),
+        ("ns list t", 1, ["/t' is a table"]),
+        ("ns migrate nowhere", 3, ["nowhere", "warehouse"]),
+        ("ns create w:a.b", 3, ["namespace 'a'", "lancepart ns create w:a"]),
+        ("ns drop w:db.nothing --yes", 3, ["'db.nothing'"]),
         # usage
         ("inf t", 2, ["'inf'", "Did you mean 'info'?", "lancepart -h"]),
         ("ns lst w", 2, ["'lst'", "'list'", "lancepart ns -h"]),

@@ -169,7 +169,17 @@ def test_the_page_is_served_until_it_is_ended(folder: Path) -> None:
     assert (server.returncode, json.loads(shown)["ended"]) == (0, True)
 
 
-@pytest.mark.parametrize(("typed", "found"), [("par", "partitions"), ("ns li", "list"), ("info --js", "--json")])
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("par", "partitions"),
+        ("ns li", "list"),
+        ("info --js", "--json"),
+        ("join t t --how se", "semi"),
+        ("partitions t --sort fr", "fragments"),
+        ("load t --mode ov", "overwrite"),
+    ],
+)
 def test_names_and_options_are_completed(typed: str, found: str, folder: Path) -> None:
     words = f"lancepart {typed}"
     setting = {"_LANCEPART_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}

@@ -50,6 +50,12 @@ SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string())])
         ("404 Not Found: <Code>NoSuchBucket</Code>", InvalidInputError, "no such bucket"),
         ("LanceError(IO): file size is too small", InvalidTableStateError, "too small"),
         ("Dataset at path x was not found", InvalidTableStateError, "was not found"),
+        ("HTTP error: error sending request", ServiceUnavailableError, "look at the endpoint"),
+        (
+            "Error applying filter expression to batch: Arrow error: Divide by zero error",
+            InvalidInputError,
+            "TRY_CAST or NULLIF",
+        ),
     ],
 )
 def test_an_error_is_of_the_class_that_fits(text: str, kind: type[LanceNamespaceError], told: str) -> None:
@@ -57,6 +63,17 @@ def test_an_error_is_of_the_class_that_fits(text: str, kind: type[LanceNamespace
         raise OSError(f"{text} swordfish")
     assert "swordfish" not in str(caught.value)
     assert "write 'x'" in str(caught.value)
+
+
+@pytest.mark.parametrize("place", ["/rustc/48a2/library/core/src/ops/function.rs:250:5", "rust/lance/src/io.rs:1:2"])
+def test_a_place_in_the_source_of_a_library_is_not_shown(place: str) -> None:
+    with (
+        pytest.raises(InvalidTableStateError, match=r"inspect\.broken") as caught,
+        storage_errors("read the leaf", ROOT),
+    ):
+        raise OSError(f"Not found: /t/data/x.lance, {place}")
+    assert ".rs" not in str(caught.value)
+    assert "/t/data/x.lance" in str(caught.value)
 
 
 @pytest.mark.parametrize("wrapped", [pa.ArrowInvalid, OSError, InvalidInputError])

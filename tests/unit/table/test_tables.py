@@ -117,7 +117,7 @@ def test_a_table_describes_itself(tmp_path: Path) -> None:
     found = table.describe()
 
     assert (found.rows, found.version, found.layout) == (10, table.version, "manifest")
-    assert found.partition_by == ("country", "bucket(4, id)", "expr(col0 % 2) AS odd")
+    assert found.partition_by == ("country", "bucket(4, id)", "expr(id % 2) AS odd")
     assert found.partitions == len(table.scan().plan().leaves)
     for text in ("country: string", "10 rows", f"snapshot {table.version}", "bucket(4, id)"):
         assert text in repr(table)

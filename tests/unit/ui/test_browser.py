@@ -147,6 +147,24 @@ def test_every_view_has_names_and_contrast(server: Server, dark: bool) -> None:
         refuse_noise(page, server)
 
 
+def test_a_telephone_shows_everything_without_scrolling_sideways(server: Server) -> None:
+    with browser() as page:
+        page.phone()
+        for view in VIEWS:
+            opened(page, server, view)
+            page.picture(PICTURES / f"phone-{view}.png")
+            assert page.run("return document.documentElement.scrollWidth") == 390, view
+            names = page.run("return [...document.querySelectorAll('#tables a')].map((each) => each.innerText)")
+            assert names == ["events", "orders"]
+            held = page.run(
+                "const side = document.querySelector('.side').getBoundingClientRect();"
+                "return [...document.querySelectorAll('#tables a')].every("
+                "(each) => each.getBoundingClientRect().bottom <= side.bottom)"
+            )
+            assert held, view
+        refuse_noise(page, server)
+
+
 def test_a_million_partitions_open_and_are_paged(page: Browser, tmp_path: Path) -> None:
     many_partitions(tmp_path / "many", 1_000_000)
     with serving(Explorer(str(tmp_path / "many"))) as server:

@@ -140,6 +140,15 @@ def test_snapshots_come_in_pages_and_two_are_compared(server: Server) -> None:
     assert "photo" not in rows[0]
 
 
+def test_snapshots_of_a_table_without_partitions_are_compared(tmp_path: Path) -> None:
+    table = lp.create_table(tmp_path / "t", pa.schema([("id", pa.int64())]))
+    empty = table.version
+    table.append([{"id": 1}])
+    with serving(Explorer(table.root)) as server:
+        found = ask(server, "diff", table=".", **{"from": empty, "to": table.version})
+    assert [(each["name"], each["kind"], each["delta"]) for each in found["leaves"]] == [("all rows", "added", 1)]
+
+
 def test_the_history_of_the_definition(server: Server) -> None:
     found = ask(server, "schema")
     assert found["current_spec"] == 2

@@ -82,7 +82,7 @@ export function leafMap(data, onpoint) {
 
 export function skewChart(data) {
   const { bars, measure, median, leaves } = data;
-  const [width, height, left] = [460, 180, 58];
+  const [width, height, left] = [460, 180, 66];
   const most = Math.max(1, ...bars);
   const y = (value) => height - 8 - (value / most) * (height - 20);
   const step = (width - left) / Math.max(bars.length, 1);
@@ -97,7 +97,7 @@ export function skewChart(data) {
   const middle = y(median);
   svg.append(h("line", { cls: "mid", x1: left, x2: width, y1: middle, y2: middle }),
     h("text", { x: width, y: middle - 5, "text-anchor": "end" }, `median ${measured(median, measure)}`),
-    h("text", { x: left, y: height + 10 }, "largest"), h("text", { x: width, y: height + 10, "text-anchor": "end" }, "smallest"));
+    h("text", { x: left, y: height + 12 }, "largest"), h("text", { x: width, y: height + 12, "text-anchor": "end" }, "smallest"));
   return svg;
 }
 

@@ -69,7 +69,7 @@ async function showDiff(at, chosen, out) {
         ? h("div", { cls: "scroll" }, h("table", {}, h("thead", {}, h("tr", {}, ["partition", "", "rows before", "rows after", "difference"].map((name, index) => h("th", { scope: "col", cls: index > 1 ? "num" : null }, name)))),
           h("tbody", {}, data.leaves.map((leaf) => h("tr", {}, h("td", { cls: "mono" }, leaf.name), h("td", {}, h("span", { cls: `tag ${{ added: "good", removed: "bad" }[leaf.kind] || "lit"}` }, leaf.kind)),
             h("td", { cls: "num" }, leaf.rows[0] === null ? "" : number(leaf.rows[0])), h("td", { cls: "num" }, leaf.rows[1] === null ? "" : number(leaf.rows[1])),
-            h("td", { cls: `num ${leaf.delta < 0 ? "minus" : "plus"}` }, leaf.delta > 0 ? `+${number(leaf.delta)}` : number(leaf.delta)))))))
+            h("td", { cls: `num ${leaf.delta < 0 ? "minus" : leaf.delta > 0 ? "plus" : "muted"}` }, leaf.delta > 0 ? `+${number(leaf.delta)}` : number(leaf.delta)))))))
         : h("p", { cls: "empty" }, "No partition is different."),
       rows);
   });

@@ -44,7 +44,7 @@ export function partitionsView(at, about, state) {
       const several = data.cells.length < data.leaves;
       const legend = where()
         ? [h("span", {}, h("i", { cls: "k-lit" }), "kept"), h("span", {}, h("i", { cls: "k-dim" }), "dropped")]
-        : [h("span", {}, h("i", { cls: "k-cell" }), several ? `a cell stands for about ${number(Math.round(data.leaves / data.cells.length))} partitions` : "a partition; the larger, the darker")];
+        : [h("span", {}, h("i", { cls: "k-cell" }), several ? `a cell stands for about ${number(Math.round(data.leaves / data.cells.length))} partitions` : "a partition; the larger, the stronger its colour")];
       return [leafMap(data, (text) => { one.textContent = text; }), h("p", { cls: "legend" }, legend, one)];
     });
   }

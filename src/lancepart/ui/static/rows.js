@@ -44,7 +44,7 @@ export function table(data, neighbours, at) {
   const ranked = data.columns.filter((column) => column.name.startsWith("_"));
   const columns = [...ranked, ...data.columns.filter((column) => !column.name.startsWith("_"))];
   return h("div", { cls: "scroll", tabindex: "0", role: "region", "aria-label": "Rows" }, h("table", {},
-    h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col" }, label(column.name), h("small", {}, column.type))))),
+    h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col", cls: data.rows.some((row) => typeof row[column.name] === "number") ? "num" : null }, label(column.name), h("small", {}, column.type))))),
     h("tbody", {}, data.rows.map((row) => h("tr", {}, columns.map((column) => cell(row, column, neighbours, { ...at, version: data.version })))))));
 }
 

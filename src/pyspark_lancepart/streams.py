@@ -24,7 +24,7 @@ except ImportError:
     admission = None  # type: ignore[assignment]
 """What Spark 4.1 has not yet: limits to a batch, and all that is there now in several batches."""
 
-_OFFSET = "version"
+_OFFSET, _TABLE = "version", "table"
 _BASES = (DataSourceStreamReader, *([] if admission is None else [admission.SupportsTriggerAvailableNow]))
 
 
@@ -50,9 +50,25 @@ class StreamReader(*_BASES):  # type: ignore[misc]
             self._stream = Stream(self._options, self._schema)
         return self._stream
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+    def _offset(self, version: int) -> JsonObject:
+        """A snapshot, and the table that it is of: one that takes its place has numbers of its own."""
+        return {_OFFSET: version, _TABLE: self.stream.salt}
+
+    def _number(self, offset: Any) -> int:
+        """The snapshot that an offset names; a checkpoint is a file, and may say anything."""
+        found = offset.get(_OFFSET) if isinstance(offset, dict) else None
+        if type(found) is int and found >= 0:
+            self.stream.refuse_other_table(offset.get(_TABLE))
+            return found
+        from lancepart.errors import InvalidInputError
+
+        raise InvalidInputError(
+            f"the checkpoint has the offset {offset!r}, which lancepart did not write: start with a new checkpoint"
+        )
+
+    def initialOffset(self) -> JsonObject:  # noqa: N802
         """Where a new query begins."""
-        return {_OFFSET: self.stream.initial()}
+        return self._offset(self.stream.initial())
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         """How much a batch has at most; to Spark a snapshot is a file."""
@@ -61,27 +77,27 @@ class StreamReader(*_BASES):  # type: ignore[misc]
             return admission.ReadMaxFiles(versions)
         return admission.ReadAllAvailable() if rows is None else admission.ReadMaxRows(rows)
 
-    def latestOffset(self, start: dict[str, int] | None = None, limit: Any = None) -> dict[str, int]:  # noqa: N802
+    def latestOffset(self, start: JsonObject | None = None, limit: Any = None) -> JsonObject:  # noqa: N802
         """Where the next batch ends; Spark 4.1 does not say where it starts, and takes all there is."""
         target = self.stream.latest() if self._target is None else self._target
         if start is None:
             self.stream.refuse_limits()
-            return {_OFFSET: target}
+            return self._offset(target)
         versions = limit.max_files if isinstance(limit, admission.ReadMaxFiles) else None
         rows = limit.max_rows if isinstance(limit, admission.ReadMaxRows) else None
-        return {_OFFSET: self.stream.until(_number(start), target, versions=versions, most=rows)}
+        return self._offset(self.stream.until(self._number(start), target, versions=versions, most=rows))
 
-    def reportLatestOffset(self) -> dict[str, int] | None:  # noqa: N802
+    def reportLatestOffset(self) -> JsonObject | None:  # noqa: N802
         """The newest snapshot there is."""
-        return {_OFFSET: self.stream.latest()}
+        return self._offset(self.stream.latest())
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Go no further than to the newest snapshot of now."""
         self._target = self.stream.latest()
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+    def partitions(self, start: JsonObject, end: JsonObject) -> Sequence[InputPartition]:
         """The tasks of a batch; Spark needs at least one."""
-        tasks = self.stream.tasks(_number(start), _number(end))
+        tasks = self.stream.tasks(self._number(start), self._number(end))
         return [InputPartition(task) for task in tasks] or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -90,18 +106,6 @@ class StreamReader(*_BASES):  # type: ignore[misc]
 
         settle()
         return run(partition.value, self._schema) if partition.value is not None else iter(())
-
-
-def _number(offset: Any) -> int:
-    """The snapshot that an offset names; a checkpoint is a file, and may say anything."""
-    found = offset.get(_OFFSET) if isinstance(offset, dict) else None
-    if type(found) is int and found >= 0:
-        return found
-    from lancepart.errors import InvalidInputError
-
-    raise InvalidInputError(
-        f"the checkpoint has the offset {offset!r}, which lancepart did not write: start with a new checkpoint"
-    )
 
 
 class StreamWriter(DataSourceStreamArrowWriter):

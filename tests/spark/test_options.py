@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
@@ -52,3 +53,15 @@ def test_a_version_asked_of_a_loaded_table_is_refused(sql: Sql) -> None:
     assert sql.spark.read.option("versionAsOf", first).table(f"{sql.name}.ns.t").count() == 1
     with pytest.raises(Exception, match="did you mean 'transactions'"):
         sql("CREATE TABLE @.ns.u (id BIGINT) PARTITIONED BY (id) TBLPROPERTIES (transaction = 'weak')")
+
+
+def test_a_moment_is_one_of_the_sessions_time_zone(sql: Sql) -> None:
+    sql("CREATE TABLE @.ns.t (id BIGINT) PARTITIONED BY (id)")
+    sql("INSERT INTO @.ns.t VALUES (1)")
+    moment = sql.table("ns", "t").inspect.snapshots().column("timestamp").to_pylist()[-1]
+    sql("INSERT INTO @.ns.t VALUES (2)")
+    text = f"{moment.astimezone(ZoneInfo(sql.spark.conf.get('spark.sql.session.timeZone'))):%Y-%m-%d %H:%M:%S.%f}"
+
+    frame = sql.spark.read.option("timestampAsOf", text).table(f"{sql.name}.ns.t")
+    assert frame.where("id > 0").collect() == [(1,)]
+    assert sql(f"SELECT id FROM @.ns.t TIMESTAMP AS OF '{text}' WHERE id > 0") == [(1,)]

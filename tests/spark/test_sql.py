@@ -7,7 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import lance
 import lance_namespace
+import pyarrow as pa
 import pytest
 
 import lancepart as lp
@@ -183,3 +185,60 @@ def test_rows_that_others_change_meanwhile_are_a_conflict_and_not_lost(sql: Sql,
     assert sql.rows("@.ns.t") == Counter([(1, "US", 99), (2, "FR", 20)])
     sql(STATEMENTS[name])
     assert sql.rows("@.ns.t") == Counter(AFTERWARDS[name])
+
+
+INSERTING = """MERGE INTO @.ns.t t USING (SELECT 3L AS id) s ON t.id = s.id AND t.country = 'JP'
+    WHEN NOT MATCHED THEN INSERT (id, country, x) VALUES (s.id, 'JP', meddle(5))"""
+
+
+def test_a_merge_that_only_inserts_meets_those_of_others(sql: Sql) -> None:
+    sql("CREATE TABLE @.ns.t (id BIGINT, country STRING, x INT) PARTITIONED BY (country)")
+    sql.table("ns", "t").append([{"id": 1, "country": "US", "x": 10}])
+    meddling(sql, lambda other: other.append([{"id": 3, "country": "JP", "x": 1}]))
+    with pytest.raises(Exception, match=r"CommitConflictError: merge: .*country=JP; nothing was changed"):
+        sql(INSERTING)
+    before = sql.table("ns", "t").version
+    sql(INSERTING)
+    assert sql.rows("@.ns.t") == Counter([(1, "US", 10), (3, "JP", 1)])
+    assert sql.table("ns", "t").version == before
+
+
+@pytest.mark.slow
+def test_a_merge_that_only_inserts_does_not_mind_what_it_has_not_searched(sql: Sql) -> None:
+    sql("CREATE TABLE @.ns.t (id BIGINT, country STRING, x INT) PARTITIONED BY (country)")
+    meddling(sql, lambda other: other.append([{"id": 3, "country": "US", "x": 1}]))
+    sql(INSERTING)
+    assert sql.rows("@.ns.t") == Counter([(3, "US", 1), (3, "JP", 5)])
+    root = sql.table("ns", "t").root
+    into = f"MERGE INTO lancepart.`{root}` t USING (SELECT * FROM @.ns.t) s ON t.id = s.id + 1"
+    sql(f"WITH extra AS (SELECT 9L AS id) {into} WHEN NOT MATCHED AND s.x = 1 THEN INSERT (id) VALUES (s.id)")
+    assert sql("SELECT count(*) FROM @.ns.t") == [(3,)]
+
+
+@pytest.mark.slow
+def test_a_merge_that_only_inserts_into_a_plain_table_meets_those_of_others(sql: Sql) -> None:
+    place, done = f"{sql.root}/plain.lance", Path(sql.root + "_done")
+    lance.write_dataset(pa.table({"id": [1], "x": pa.array([1], pa.int32())}), place)
+
+    def meddle(x: int) -> int:
+        if not done.exists():
+            done.touch()
+            lance.write_dataset(pa.table({"id": [3], "x": pa.array([3], pa.int32())}), place, mode="append")
+        return x
+
+    sql.spark.udf.register("meddle", meddle, "int")
+    statement = "MERGE INTO @.plain t USING (SELECT 3L AS id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id, x) "
+    with pytest.raises(Exception, match=r"CommitConflictError: .*nothing was changed"):
+        sql(f"{statement} VALUES (s.id, meddle(5))")
+    sql(f"{statement} VALUES (s.id + 1, meddle(5))".replace("= s.id", "= s.id + 1"))
+    assert sql.rows("@.plain") == Counter([(1, 1), (3, 3), (4, 5)])
+
+
+@pytest.mark.parametrize("on", one_in(3, ["t.id = s.id", "false", "t.id = s.id AND t.x > s.x"]))
+def test_a_merge_whose_condition_never_holds_inserts(sql: Sql, on: str) -> None:
+    sql("CREATE TABLE @.ns.t (id BIGINT, x INT) PARTITIONED BY (x)")
+    sql("INSERT INTO @.ns.t VALUES (NULL, 1), (2, 2)")
+    source = f"USING (SELECT CAST(NULL AS BIGINT) AS id, 7 AS x) s ON {on}"
+    sql(f"MERGE INTO @.ns.t t {source} WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *")
+    sql(f"MERGE INTO @.ns.t t {source} WHEN NOT MATCHED THEN INSERT *")
+    assert sql.rows("@.ns.t") == Counter([(None, 1), (2, 2), (None, 7), (None, 7)])

@@ -58,6 +58,48 @@ def test_properties_of_the_table_say_how_it_is_written(sql: Sql) -> None:
 
 
 @pytest.mark.slow
+def test_rows_that_statements_change_are_written_as_the_properties_say(sql: Sql) -> None:
+    for name, mode in (("loose", "none"), ("tidy", "hash")):
+        sql(
+            f"""CREATE TABLE @.ns.{name} (id BIGINT, k BIGINT, n BIGINT) PARTITIONED BY (k)
+               TBLPROPERTIES ('write.distribution-mode' = '{mode}', 'write.order-by' = 'n DESC')"""
+        )
+        sql(f"INSERT INTO @.ns.{name} SELECT id, id % 3, 1000 - id FROM range(300)")
+    source = "(SELECT id, id % 3 AS k, id AS n FROM range(150, 450)) s ON t.id = s.id"
+    key = "spark.sql.adaptive.coalescePartitions.enabled"
+    sql.spark.conf.set(key, "false")
+    try:
+        for name in ("loose", "tidy"):
+            sql(
+                f"""MERGE INTO @.ns.{name} t USING {source} WHEN MATCHED THEN UPDATE SET k = s.k + 10, n = s.n
+                   WHEN NOT MATCHED THEN INSERT (id, k, n) VALUES (s.id, s.k + 10, s.n)"""
+            )
+    finally:
+        sql.spark.conf.unset(key)
+    tidy, loose = ([*sql.table("ns", name).scan("k >= 10").plan().leaves] for name in ("tidy", "loose"))
+    assert sql.rows("@.ns.tidy") == sql.rows("@.ns.loose")
+    assert [leaf.stats.fragments for leaf in loose if leaf.stats] == [2, 2, 2]
+    assert [leaf.stats.fragments for leaf in tidy if leaf.stats] == [1, 1, 1]
+    for leaf in tidy:
+        held = lance.dataset(f"{sql.table('ns', 'tidy').root}/{leaf.location}", version=leaf.read_version).to_table()
+        assert held["n"].to_pylist() == sorted(held["n"].to_pylist(), reverse=True)
+
+
+@pytest.mark.slow
+def test_a_column_that_rows_are_sorted_by_stays(sql: Sql) -> None:
+    sql("CREATE TABLE @.ns.t (id INT, n INT, m INT) TBLPROPERTIES ('write.order-by' = 'm, n DESC')")
+    for change in ("DROP COLUMN n", "RENAME COLUMN m TO o"):
+        with pytest.raises(Exception, match=r"sorted by '[nm]'.*write\.order-by"):
+            sql(f"ALTER TABLE @.ns.t {change}")
+    sql("ALTER TABLE @.ns.t SET TBLPROPERTIES ('write.order-by' = 'm')")
+    sql("ALTER TABLE @.ns.t DROP COLUMN n")
+    sql("ALTER TABLE @.ns.t UNSET TBLPROPERTIES ('write.order-by')")
+    sql("ALTER TABLE @.ns.t RENAME COLUMN m TO o")
+    sql("INSERT INTO @.ns.t VALUES (1, 2)")
+    assert sql("SELECT id, o FROM @.ns.t") == [(1, 2)]
+
+
+@pytest.mark.slow
 def test_options_say_the_same_and_files_end_at_a_size(spark: Any, tmp_path: Path) -> None:
     rows = spark.range(60_000).selectExpr("id", "id % 2 AS k", "repeat(uuid(), 4) AS t").repartition(3)
     writer = rows.write.format("lancepart").option("partition_by", "k")
@@ -84,7 +126,8 @@ def test_a_property_says_where_files_end(sql: Sql) -> None:
     assert files(sql.table("ns", "large")) == 1
     assert len(small) > 3
     assert max(small) < 3 * (256 << 10)
-    sql("UPDATE @.ns.small SET t = concat(t, '!') WHERE id % 2 = 0")
+    sql("UPDATE @.ns.small SET t = concat(t, '!') WHERE id >= 0")
+    assert max(sql.table("ns", "small").inspect.fragments().column("bytes").to_pylist()) < 3 * (256 << 10)
     assert sql("SELECT count(*), sum(id) FROM @.ns.small") == [(20_000, sum(range(20_000)))]
 
 

@@ -236,6 +236,28 @@ def test_a_source_gives_what_is_there_and_then_what_comes(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("told", [True, False])
+def test_a_table_that_took_the_place_of_another_is_not_followed_on(
+    told: bool, spark: Any, table: lp.PartitionedTable, tmp_path: Path
+) -> None:
+    for number in range(3):
+        table.append(rows(number))
+    follower = Follower(spark, table.root, tmp_path / "at")
+    assert numbers(follower.go()) == [0, 1, 2]
+    if not told:
+        last = max((tmp_path / "at" / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+        text = last.read_text()
+        last.write_text(text.replace(f'"table": "{table.metadata.salt}"', '"older": 1'))
+        assert last.read_text() != text
+        last.with_name(f".{last.name}.crc").unlink()
+        assert follower.go() == []
+    lp.drop_table(table.root)
+    lp.create_table(table.root, SCHEMA, ["k"]).append(rows(100))
+    with pytest.raises(Exception, match="checkpoint is of another table"):
+        follower.go()
+
+
+@pytest.mark.slow
 def test_all_changes_with_their_snapshots(spark: Any, table: lp.PartitionedTable, tmp_path: Path) -> None:
     first = table.append(rows(1, 2, 3))
     follower = Follower(spark, table.root, tmp_path / "at", readChangeFeed="true")

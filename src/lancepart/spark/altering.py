@@ -20,7 +20,7 @@ from lancepart.queries.warehouse import Entry, Path, Warehouse
 from lancepart.spark import plain_altering
 from lancepart.spark.new_columns import new_columns
 from lancepart.spark.new_tables import sized
-from lancepart.spark.options import ORDER_BY, check_order, check_properties
+from lancepart.spark.options import ORDER_BY, check_order, check_properties, order_columns
 from lancepart.spark.types import VECTOR, read_type
 from lancepart.storage.root import Root
 
@@ -40,7 +40,12 @@ def alter(warehouse: Warehouse, path: Path, changes: Sequence[AlterStep]) -> Non
     _check_columns(warehouse, entry, properties)
     columns = [each for each in changes if each["change"] != "property"]
     if columns:
-        evolved(warehouse, entry, lambda old: reduce(partial(_changed, entry.properties), columns, old))
+        order = {**entry.properties, **properties}.get(ORDER_BY)
+        evolved(
+            warehouse,
+            entry,
+            lambda old: _ordered(old, reduce(partial(_changed, entry.properties), columns, old), order),
+        )
     if properties:
         warehouse.alter_properties(path, properties)
 
@@ -54,6 +59,16 @@ def alter_at(root: Root, changes: Sequence[AlterStep]) -> None:
             "a table that is known by its path has no properties: a catalog keeps those of its tables"
         )
     _changed_at(root, lambda old: reduce(partial(_changed, {}), changes, old))
+
+
+def _ordered(old: TableMetadata, new: TableMetadata, order: str | None) -> TableMetadata:
+    """The new definition, unless it lacks a column that the table's rows are sorted by: every write would fail."""
+    gone = set(old.schema.names) - set(new.schema.names)
+    if named := sorted(gone.intersection(name for name in order_columns(order or "") if name is not None)):
+        raise UnsupportedOperationError(
+            f"rows of the table are sorted by {named[0]!r}: change or unset the property {ORDER_BY!r} first"
+        )
+    return new
 
 
 def _check_columns(warehouse: Warehouse, entry: Entry, properties: Mapping[str, str | None]) -> None:

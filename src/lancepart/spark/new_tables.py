@@ -51,7 +51,9 @@ def checked_properties(given: Mapping[str, str]) -> dict[str, str]:
     properties = dict(given)
     provider = properties.pop("provider", None)
     if provider not in _PROVIDERS:
-        raise UnsupportedOperationError(f"USING {provider}: tables of this catalog are USING lancepart")
+        raise UnsupportedOperationError(
+            f"USING {provider}: tables of this catalog are USING lancepart, and a frame's .format('lancepart')"
+        )
     for key in _MADE_BY_SPARK:
         properties.pop(key, None)
     check_properties(properties)

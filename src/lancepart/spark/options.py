@@ -131,13 +131,20 @@ def _check_write(key: str, value: str) -> None:
 def check_order(properties: Mapping[str, str | None], columns: Iterable[str]) -> None:
     """Refuse an order of rows by columns that the table lacks: every write to it would fail."""
     text, names = properties.get(ORDER_BY) or "", set(columns)
-    for part in _PARTS.findall(text):
-        found = _ORDER.fullmatch(part)
-        quoted, plain = found.groups() if found else (None, None)
-        if (quoted.replace("``", "`") if quoted else plain) not in names:
-            raise InvalidInputError(
-                f"{ORDER_BY}: {text!r} is no order of rows: write columns of the table, as in ts DESC, `a b` NULLS LAST"
-            )
+    if any(name not in names for name in order_columns(text)):
+        raise InvalidInputError(
+            f"{ORDER_BY}: {text!r} is no order of rows: write columns of the table, as in ts DESC, `a b` NULLS LAST"
+        )
+
+
+def order_columns(text: str) -> list[str | None]:
+    """The columns that an order of rows names, and None for what names none.
+
+    >>> order_columns("ts DESC, `a b` NULLS LAST, +")
+    ['ts', 'a b', '+']
+    """
+    found = (_ORDER.fullmatch(part) for part in _PARTS.findall(text))
+    return [None if each is None else each[1].replace("``", "`") if each[1] else each[2] for each in found]
 
 
 def check_keys(keys: Iterable[str], known: Iterable[str], where: str) -> None:

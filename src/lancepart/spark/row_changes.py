@@ -22,8 +22,11 @@ class Gone:
     found: dict[int, list[npt.NDArray[np.uint64]]] = field(default_factory=lambda: defaultdict(list))
 
     def split(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """The new rows among all; the addresses of the others are collected."""
+        """The new rows among all; the addresses of the others are collected. A statement may only bring new ones."""
         for batch in batches:
+            if LEAF not in batch.schema.names:
+                yield from_spark(batch, schema)
+                continue
             going = pc.is_valid(batch.column(LEAF))
             old = batch.select([LEAF, ADDRESS]).filter(going)
             leaves, addresses = (old.column(name).to_numpy() for name in (LEAF, ADDRESS))

@@ -73,6 +73,7 @@ class Stream:
         metadata = create.load(snapshot)
         if not capabilities(metadata).version_rows:
             raise UnsupportedOperationError("a stream needs a table with snapshots; lancepart.upgrade makes one")
+        self.salt = metadata.salt
         self._feed = wants_changes(self._options)
         self._schema = _columns(metadata, schema, self._feed)
 
@@ -92,6 +93,20 @@ class Stream:
     def latest(self) -> int:
         """The newest snapshot."""
         return self._manifest.snapshot().version
+
+    def refuse_other_table(self, salt: Any) -> None:
+        """Refuse a snapshot of a table that was here before: this one's have numbers of their own.
+
+        What an older lancepart wrote into a checkpoint does not say which table it is.
+        """
+        if salt not in (None, self.salt):
+            raise self._replaced()
+
+    def _replaced(self) -> InvalidInputError:
+        return InvalidInputError(
+            f"the stream's checkpoint is of another table, which was at {self._manifest.root.uri!r} before it was "
+            "dropped or replaced: start with a new checkpoint"
+        )
 
     def limits(self) -> tuple[int | None, int | None]:
         """The most snapshots, and rows, of a batch."""
@@ -118,8 +133,10 @@ class Stream:
 
         The rows that a table has when a query begins are one batch.
         """
-        if start == NOTHING or target <= start or (versions is None and most is None):
-            return max(start, target)
+        if start > target:
+            raise self._replaced()
+        if start in (NOTHING, target) or (versions is None and most is None):
+            return target
         ahead = [number for number in history.versions(self._manifest) if start < number <= target]
         if versions is not None:
             return ahead[min(versions, len(ahead)) - 1]
@@ -138,6 +155,8 @@ class Stream:
 
     def tasks(self, start: int, end: int) -> list[bytes]:
         """The tasks that read what was committed after one snapshot up to another."""
+        if start > end:
+            raise self._replaced()
         if start == end:
             return []
         last = history.at(self._manifest, end)

@@ -197,7 +197,7 @@ def plan(options: Options, schema: Any, request: WriteRequest) -> Writing | RowW
     Of a table without partitions all rows are replaced, even if none come, as Spark does with its own tables.
     """
     check_options(options)
-    given = {key.lower(): value for key, value in options.items()}
+    given = _folded(options)
     if request.mode == distributed_write.ROWS:
         return _rows(options, request, schema)
     table, made = _table(given, request, schema)
@@ -235,6 +235,11 @@ def _into_tree(
     return TreeWriting(root=root, schema=columns, mode=mode, where=where)
 
 
+def _folded(options: Options) -> dict[str, str]:
+    """Options by names in lower case: their case does not matter."""
+    return {key.lower(): value for key, value in options.items()}
+
+
 def without_jar(schema: Any, overwrite: bool) -> WriteRequest:
     """A write of Spark's Python data source."""
     return WriteRequest(mode="truncate" if overwrite else "append", schema=schema.jsonValue())
@@ -257,6 +262,7 @@ def _rows(options: Options, request: WriteRequest, schema: Any) -> RowWriting:
         where=predicate_of(request.handled, request.pushed, table.schema),
         version=request.version,
         name=request.command,
+        file_bytes=file_size(_folded(options).get("target_file_size")),
     )
     given = [field for field in columns_of(schema, table.schema) if field.name not in (LEAF, ADDRESS)]
     return RowWriting(job=job, schema=pa.schema(given))
@@ -311,7 +317,7 @@ def _table(options: Options, request: WriteRequest, schema: Any) -> tuple[Partit
 
 def keys_of_new(options: Options, schema: Any, by: Sequence[str]) -> tuple[KeyPart, ...]:
     """What the rows of a table that is to be made can be brought together by."""
-    given = {key.lower(): value for key, value in options.items()}
+    given = _folded(options)
     fields = partition_list(given["partition_by"]) if "partition_by" in given else by
     metadata = create.define(new_columns(schema), fields, transactions=STRONG)
     return key_parts(metadata, [metadata.spec.id], metadata.schema.names)

@@ -3,15 +3,12 @@ package io.lancepart.spark;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.lancepart.spark.Protocol.WriteRequest;
 import java.util.Map;
-import org.apache.spark.sql.connector.distributions.Distribution;
-import org.apache.spark.sql.connector.expressions.SortOrder;
 import org.apache.spark.sql.connector.write.BatchWrite;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
-import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 
 /** A write that Python's tasks do and Python's driver side commits; here rows are at most brought together first. */
-final class LanceWrite implements RequiresDistributionAndOrdering, CountedWrite {
+final class LanceWrite implements LaidOutWrite, CountedWrite {
   private final Map<String, String> options;
   private final LogicalWriteInfo info;
   private final WriteRequest request;
@@ -26,24 +23,8 @@ final class LanceWrite implements RequiresDistributionAndOrdering, CountedWrite 
   }
 
   @Override
-  public Distribution requiredDistribution() {
-    return layout.distribution();
-  }
-
-  /** Adaptive execution may split what is large and join what is small: rows of a partition can be in several files. */
-  @Override
-  public boolean distributionStrictlyRequired() {
-    return false;
-  }
-
-  @Override
-  public long advisoryPartitionSizeInBytes() {
-    return layout.advisedBytes();
-  }
-
-  @Override
-  public SortOrder[] requiredOrdering() {
-    return layout.ordering();
+  public WriteLayout layout() {
+    return layout;
   }
 
   @Override

@@ -1,14 +1,11 @@
 package io.lancepart.spark;
 
-import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.NamedRelation;
-import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.V2WriteCommand;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -29,7 +26,7 @@ final class MergeSchema extends Rule<LogicalPlan> {
       return plan;
     }
     NamedRelation target = write.table();
-    return isOurs(target) ? SparkInternals.withSchemaEvolution(plan) : plan;
+    return Targets.isOurs(session, target) ? SparkInternals.withSchemaEvolution(plan) : plan;
   }
 
   private static boolean isWanted(LogicalPlan plan) {
@@ -43,18 +40,5 @@ final class MergeSchema extends Rule<LogicalPlan> {
       }
     }
     return false;
-  }
-
-  private boolean isOurs(NamedRelation target) {
-    if (target instanceof DataSourceV2Relation found) {
-      return found.table() instanceof PartitionedTable;
-    }
-    if (!(target instanceof UnresolvedRelation unresolved)) {
-      return false;
-    }
-    List<String> parts = CollectionConverters.asJava(unresolved.multipartIdentifier());
-    boolean hasCatalog = parts.size() > 1 && session.conf().contains("spark.sql.catalog." + parts.get(0));
-    String name = hasCatalog ? parts.get(0) : session.catalog().currentCatalog();
-    return SparkInternals.catalog(session, name) instanceof LanceCatalog;
   }
 }

@@ -12,6 +12,10 @@ final class Options {
   /** The directory of a plain Lance table in its warehouse, and the warehouse: said by the catalog alone. */
   static final String PLAIN = "lancepart.plain";
   static final String PLAIN_ROOT = "lancepart.plain.root";
+  /** The target of a MERGE that only inserts; it never reaches Python. */
+  static final String INSERTING = "lancepart.inserting";
+  /** Which snapshot is read, as Spark itself understands it and has looked it up. */
+  private static final Set<String> TIME_TRAVEL = Set.of("versionasof", "timestampasof");
   private static final String OWN = "lancepart.";
   private static final Set<String> PLANNED = Set.of(PLAN, COLUMNS, "lancepart.secrets");
 
@@ -57,7 +61,19 @@ final class Options {
       }
       all.put(key, value);
     });
+    all.remove(INSERTING);
     return all;
+  }
+
+  /**
+   * The same for what a statement reads or writes of a table, without what Spark has seen to when it loaded the table: a
+   * moment is one of the session's time zone to Spark.
+   */
+  static Map<String, String> stated(Map<String, String> own, Map<String, String> more) {
+    Map<String, String> known = of(own);
+    Map<String, String> rest = of(more);
+    rest.keySet().removeIf(key -> TIME_TRAVEL.contains(key.toLowerCase(Locale.ROOT)) && !known.containsKey(key));
+    return merged(own, rest);
   }
 
   private static boolean isPlace(String key) {

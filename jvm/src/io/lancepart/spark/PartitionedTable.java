@@ -10,12 +10,15 @@ import io.lancepart.spark.Protocol.PartitionsReply;
 import io.lancepart.spark.Protocol.PartitionsRequest;
 import io.lancepart.spark.Protocol.TableInfo;
 import io.lancepart.spark.Protocol.TableReply;
+import io.lancepart.spark.Protocol.WriteRequest;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.CopyOnWriteArrayList;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
@@ -32,6 +35,7 @@ import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
+import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DecimalType;
@@ -47,6 +51,7 @@ class PartitionedTable
   private final TableInfo info;
   private final Map<String, String> properties;
   private final ScanPlans plans;
+  private final List<LanceScanBuilder> searched = new CopyOnWriteArrayList<>();
 
   PartitionedTable(PathIdentifier id, StructType schema, TableInfo info, Map<String, String> properties) {
     this.id = id;
@@ -105,7 +110,7 @@ class PartitionedTable
   }
 
   Map<String, String> options(CaseInsensitiveStringMap more) {
-    return Options.merged(id.options(), more.asCaseSensitiveMap());
+    return Options.stated(id.options(), more.asCaseSensitiveMap());
   }
 
   @Override
@@ -152,7 +157,31 @@ class PartitionedTable
 
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo write) {
-    return new LanceWriteBuilder(id.options(), write, Keys.transforms(info.partitioning()), properties);
+    return Inserting.isWanted(write) && info.snapshots() ? Inserting.builder(inserting(write))
+        : new LanceWriteBuilder(id.options(), write, Keys.transforms(info.partitioning()), properties);
+  }
+
+  /** The write of a MERGE that only inserts, which fails if another writer changes what it has looked through. */
+  Write inserting(LogicalWriteInfo write) {
+    WriteLayout layout = layout(write);
+    var metrics = new WriteMetrics();
+    return new Inserting(write, layout, metrics, () -> rows("merge", layout.with(options(write.options())), write.schema(),
+        searched, metrics));
+  }
+
+  /** A write of rows that depend on what some scans have read, each with the same filters unless all of the table counts. */
+  PlannedWrite rows(
+      String command, Map<String, String> options, StructType rows, List<LanceScanBuilder> reads, WriteMetrics metrics) {
+    boolean alike = reads.stream().map(each -> List.of(each.handled(), each.pushed())).distinct().count() == 1;
+    List<JsonNode> handled = alike ? reads.get(0).handled() : List.of();
+    List<JsonNode> pushed = alike ? reads.get(0).pushed() : List.of();
+    var request = new WriteRequest("rows", Python.json(rows), List.of(), handled, pushed, snapshot(), command);
+    return new PlannedWrite(options, request, rows, metrics);
+  }
+
+  /** How rows come to the tasks of a write, and how large files become. */
+  WriteLayout layout(LogicalWriteInfo write) {
+    return WriteLayout.of(write.options(), properties, Keys.transforms(info.partitioning()), write.schema());
   }
 
   @Override
@@ -190,7 +219,11 @@ class PartitionedTable
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new LanceScanBuilder(this, options(options));
+    var builder = new LanceScanBuilder(this, options(options));
+    if (options.containsKey(Options.INSERTING)) {
+      searched.add(builder);
+    }
+    return builder;
   }
 
   @Override

@@ -17,7 +17,12 @@ record PlainRowOperation(PlainTable table, Command command) implements RowAddres
   }
 
   @Override
-  public BatchWrite planned(LogicalWriteInfo info, StructType rows, WriteMetrics metrics) {
+  public WriteLayout layout(LogicalWriteInfo info) {
+    return WriteLayout.none();
+  }
+
+  @Override
+  public BatchWrite planned(LogicalWriteInfo info, WriteLayout layout, StructType rows, WriteMetrics metrics) {
     return table.planned(ROWS, rows, List.of(), table.snapshot(), metrics);
   }
 }

@@ -52,7 +52,14 @@ final class PlainTable extends PartitionedTable {
 
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-    return new Builder(this, info);
+    return Inserting.isWanted(info) ? Inserting.builder(inserting(info)) : new Builder(this, info);
+  }
+
+  @Override
+  Write inserting(LogicalWriteInfo info) {
+    var metrics = new WriteMetrics();
+    return new Inserting(info, WriteLayout.none(), metrics,
+        () -> planned("rows", info.schema(), List.of(), snapshot(), metrics));
   }
 
   @Override

@@ -10,8 +10,11 @@ import org.apache.spark.sql.types.StructType;
 
 /** A statement that removes rows where they were read, by leaf and row address, and writes changed ones, in one commit. */
 interface RowAddressOperation extends SupportsDelta {
+  /** How rows come to the tasks that write them; a statement that only removes some has none. */
+  WriteLayout layout(LogicalWriteInfo info);
+
   /** The write of rows with these columns: those of the table, and the identity of rows that go. */
-  BatchWrite planned(LogicalWriteInfo info, StructType rows, WriteMetrics metrics);
+  BatchWrite planned(LogicalWriteInfo info, WriteLayout layout, StructType rows, WriteMetrics metrics);
 
   @Override
   default NamedReference[] rowId() {
@@ -29,7 +32,8 @@ interface RowAddressOperation extends SupportsDelta {
       @Override
       public DeltaWrite build() {
         var metrics = new WriteMetrics();
-        return new RowWrite(info, metrics, rows -> planned(info, rows, metrics));
+        WriteLayout layout = info.schema().isEmpty() ? WriteLayout.none() : layout(info);
+        return new RowWrite(info, layout, metrics, rows -> planned(info, layout, rows, metrics));
       }
     };
   }

@@ -1,6 +1,5 @@
 package io.lancepart.spark;
 
-import io.lancepart.spark.Protocol.WriteRequest;
 import java.util.List;
 import java.util.Locale;
 import org.apache.spark.sql.connector.read.ScanBuilder;
@@ -35,9 +34,13 @@ final class RowOperation implements RowAddressOperation {
   }
 
   @Override
-  public BatchWrite planned(LogicalWriteInfo info, StructType rows, WriteMetrics metrics) {
-    var request = new WriteRequest("rows", Python.json(rows), List.of(), read.handled(), read.pushed(), table.snapshot(),
-        command.name().toLowerCase(Locale.ROOT));
-    return new PlannedWrite(table.options(info.options()), request, rows, metrics);
+  public WriteLayout layout(LogicalWriteInfo info) {
+    return table.layout(info);
+  }
+
+  @Override
+  public BatchWrite planned(LogicalWriteInfo info, WriteLayout layout, StructType rows, WriteMetrics metrics) {
+    List<LanceScanBuilder> reads = read == null ? List.of() : List.of(read);
+    return table.rows(command.name().toLowerCase(Locale.ROOT), layout.with(table.options(info.options())), rows, reads, metrics);
   }
 }

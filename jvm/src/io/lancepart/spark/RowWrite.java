@@ -15,8 +15,9 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** Rows that go and rows that come, to Python as one table: a row has either its columns or the identity of one that goes. */
-record RowWrite(LogicalWriteInfo info, WriteMetrics metrics, Function<StructType, BatchWrite> planned)
-    implements DeltaWrite, CountedWrite {
+record RowWrite(
+    LogicalWriteInfo info, WriteLayout layout, WriteMetrics metrics, Function<StructType, BatchWrite> planned)
+    implements DeltaWrite, LaidOutWrite, CountedWrite {
   @Override
   public DeltaBatchWrite toBatch() {
     StructType ids = info.rowIdSchema().orElseThrow();

@@ -28,6 +28,11 @@ record WriteLayout(Distribution distribution, SortOrder[] ordering, long fileByt
       "\\s*(?:`((?:[^`]|``)+)`|([^\\s`,]+))(?:\\s+(ASC|DESC))?(?:\\s+NULLS\\s+(FIRST|LAST))?\\s*",
       Pattern.CASE_INSENSITIVE);
 
+  /** Rows are written where they are. */
+  static WriteLayout none() {
+    return new WriteLayout(Distributions.unspecified(), new SortOrder[0], 0);
+  }
+
   static WriteLayout of(
       CaseInsensitiveStringMap options, Map<String, String> properties, Transform[] clustering, StructType schema) {
     String mode = said(options, "distribution", properties, "write.distribution-mode", "auto").toLowerCase(Locale.ROOT);

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -70,3 +75,26 @@ def test_a_whole_number_that_is_too_large_is_refused_and_a_decimal_taken() -> No
     with pytest.raises(InvalidInputError, match="too large for a whole number of 64 bits"):
         lp.sql("SELECT $v AS v", params={"v": 2**70})
     assert lp.sql("SELECT $v AS v", params={"v": Decimal(2**70)}).to_list() == [{"v": 2**70}]
+
+
+@pytest.mark.parametrize(
+    "several",
+    [
+        (1, 2), {1, 2}, range(1, 3), np.array([1, 2]), pa.array([1, 2]), pa.chunked_array([[1], [2]]),
+        pd.Series([1, 2]), pl.Series([1, 2]),
+    ],
+    ids=lambda several: f"{type(several).__module__}.{type(several).__name__}",
+)  # fmt: skip
+def test_whatever_holds_several_values_is_a_list(table: lp.PartitionedTable, several: Any) -> None:
+    assert table.count_rows("id IN $some", params={"some": several}) == 2
+
+
+def test_what_is_no_list_of_values_is_refused_by_name(table: lp.PartitionedTable) -> None:
+    for given in (pd.DataFrame({"a": [1]}), np.array([[1, 2]]), np.array([])):
+        with pytest.raises(InvalidInputError, match=r"\$some is "):
+            table.count_rows("id IN $some", params={"some": given})
+
+
+def test_dates_of_numpy_are_values() -> None:
+    query = lp.sql("SELECT $day AS day, $n AS n", params={"day": np.datetime64("2024-02-29"), "n": np.int16(3)})
+    assert query.to_list() == [{"day": date(2024, 2, 29), "n": 3}]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancepart.commit.dense_keys import DenseKeys
 from lancepart.errors import InvalidInputError
 from lancepart.model.values import decoded, logical_type
 
@@ -24,11 +25,12 @@ class KeyIndex:
 
     For each column its distinct values, and the pairs of a number for the columns before it and of a value's position
     that occur: so a key becomes one number column by column, without collisions. ``rows`` are the positions in the data
-    of the last numbers.
+    of the last numbers. ``dense`` finds keys of one integer column without all that, if they lie close together.
     """
 
     levels: tuple[Level, ...]
     rows: npt.NDArray[np.int64]
+    dense: DenseKeys | None = None
 
     @classmethod
     def of(cls, keys: pa.Table) -> KeyIndex:
@@ -36,7 +38,8 @@ class KeyIndex:
         levels: list[Level] = []
         codes = np.zeros(keys.num_rows, dtype=np.int64)
         whole = np.ones(keys.num_rows, dtype=bool)
-        for column in _columns(keys):
+        columns = _columns(keys)
+        for column in columns:
             distinct = column.unique().drop_null()
             pairs, valid = _pairs(codes, column, distinct)
             whole &= valid
@@ -46,7 +49,7 @@ class KeyIndex:
         _refuse_doubles(keys, codes, whole)
         rows = np.full(len(levels[-1][1]), -1, dtype=np.int64)
         rows[codes[whole]] = np.flatnonzero(whole)
-        return cls(levels=tuple(levels), rows=rows)
+        return cls(levels=tuple(levels), rows=rows, dense=DenseKeys.of(columns[0]) if len(columns) == 1 else None)
 
     def contains(self, keys: pa.Table) -> npt.NDArray[np.bool_]:
         """Which rows of a table have one of the keys."""
@@ -55,9 +58,12 @@ class KeyIndex:
 
     def find(self, keys: pa.Table) -> npt.NDArray[np.int64]:
         """The positions in the data of the keys of a table's rows; -1 for keys that it lacks."""
+        columns = _columns(keys)
+        if self.dense is not None and self.dense.kind == columns[0].type:
+            return self.dense.find(columns[0])
         codes = np.zeros(keys.num_rows, dtype=np.int64)
         whole = np.ones(keys.num_rows, dtype=bool)
-        for column, (distinct, known) in zip(_columns(keys), self.levels, strict=True):
+        for column, (distinct, known) in zip(columns, self.levels, strict=True):
             pairs, valid = _pairs(codes, column, distinct)
             codes = np.searchsorted(known, pairs)
             there = codes < len(known)

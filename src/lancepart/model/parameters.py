@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
+import numpy as np
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
@@ -90,17 +91,26 @@ def without_comments(sql: str) -> str:
 
 
 def _is_list(value: Value) -> bool:
-    return isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes | bytearray)
+    """Whether a value stands for several: a list, a set, an array of Arrow or NumPy, a column of a frame."""
+    if isinstance(value, str | bytes | bytearray | pa.Scalar):
+        return False
+    return isinstance(value, Sequence | Set | pa.Array | pa.ChunkedArray) or len(getattr(value, "shape", ())) == 1
+
+
+def _scalar(value: Value) -> pa.Scalar:
+    """A value as Arrow has it; of NumPy's dates only an array is understood."""
+    if isinstance(value, np.generic):
+        return pa.array(np.array([value]))[0]
+    return value if isinstance(value, pa.Scalar) else pa.scalar(value)
 
 
 def _literal(name: str, value: Value) -> str:
     if _is_list(value):
-        if not value:
+        if not len(value):
             raise InvalidInputError(f"${name} is an empty list, which IN can't have")
         return f"({', '.join(_literal(name, item) for item in value)})"
     try:
-        scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value)
-        return quote_literal(scalar)
+        return quote_literal(_scalar(value))
     except OverflowError:
         raise InvalidInputError(
             f"${name} is {value!r}, which is too large for a whole number of 64 bits: give a decimal.Decimal"

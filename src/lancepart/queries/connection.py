@@ -26,8 +26,9 @@ from lancepart.model.html_text import html_table
 from lancepart.model.parameters import Parameters, with_values, without_comments
 from lancepart.model.spec import PartitionField
 from lancepart.model.suggest import near
+from lancepart.queries.named_sources import source_of
 from lancepart.queries.query import MOST_NAMES, Name, Query
-from lancepart.queries.sources import LanceSource, QuerySource, TableSource, source_of
+from lancepart.queries.sources import LanceSource, QuerySource, TableSource
 from lancepart.queries.warehouse import Entry, Warehouse
 from lancepart.storage import lance_tables
 from lancepart.storage.dataset import Dataset

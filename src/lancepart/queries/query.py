@@ -22,11 +22,11 @@ from lancepart.model.predicate_chains import any_of
 from lancepart.model.public import public
 from lancepart.model.query_terms import READ_ONLY, BoundQuery, bind_query
 from lancepart.model.sql_errors import missing_column, missing_function, missing_table, plain
-from lancepart.model.terms import spelled
+from lancepart.model.terms import has_terms, spelled
 from lancepart.queries import kept_columns
 from lancepart.queries.floats import guarded_columns, plan_text, register_guarded
 from lancepart.queries.scan_filters import ScanFilter, scans_of
-from lancepart.queries.sources import QuerySource, TableSource
+from lancepart.queries.sources import QuerySource, TableSource, no_rows
 from lancepart.queries.statements import in_place_of
 from lancepart.read.memory import default_memory
 from lancepart.read.result import Result
@@ -107,6 +107,8 @@ class Query(Result):
     @cached_property
     def _bound(self) -> BoundQuery:
         """The query with its partition functions bound to the types that DataFusion plans it with."""
+        if not has_terms(self.text):
+            return BoundQuery(text=self.text)
         try:
             return bind_query(self._without_rows(), self.text)
         except Exception as error:
@@ -251,7 +253,7 @@ def _spelled(schema: pa.Schema) -> pa.Schema:
 
 
 def _register_empty(context: SessionContext, name: Name, source: QuerySource) -> None:
-    context.register_record_batches(_quoted(name), [[pa.RecordBatch.from_pylist([], schema=source.schema)]])
+    context.register_record_batches(_quoted(name), [[no_rows(source.schema)]])
 
 
 def _pruning(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 from datafusion import SessionContext
 
-from lancepart.errors import InvalidInputError, UnsupportedOperationError
+from lancepart.errors import UnsupportedOperationError
 from lancepart.layout.columns import is_blob
 from lancepart.layout.layouts import capabilities
 from lancepart.layout.leaves import Leaf
@@ -22,18 +23,16 @@ from lancepart.queries import kept_columns
 from lancepart.queries.scan_filters import ScanFilter
 from lancepart.read import union
 from lancepart.read.dataset import PartitionedDataset
-from lancepart.read.result import Result
 from lancepart.read.scan import Scan
 from lancepart.storage import lance_tables
 from lancepart.storage.cache import cache
-from lancepart.table import PartitionedTable, exists, open_table
-from lancepart.write.dicts import are_dicts, table_of
-from lancepart.write.streams import is_stream, stream_of
 
 _SMALL = 4 << 20
 """The bytes on disk up to which the leaves that a query reads are kept in memory."""
 _SAMPLED = 100_000
 """The rows from which on it pays to find out how many of them a filter keeps."""
+_SHARE = 8
+"""The part of the cache that a small table may take."""
 _BATCH = 8_192
 
 
@@ -62,18 +61,19 @@ class QuerySource(ABC):
     ) -> tuple[pa.Table, str] | None:
         """Columns of the rows that may match, if they are kept in memory, and how that is called.
 
-        Without ``reading``, nothing is read that is not there already.
+        Without ``reading``, nothing large is read that is not there already.
         """
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableSource(QuerySource):
     """A partitioned table at one snapshot: partitions are pruned first, and what is left is read as one."""
 
     scan: Scan
+    _plans: dict[int, tuple[Predicate | None, planner.Plan]] = field(default_factory=dict, compare=False, repr=False)
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """The table's columns."""
         return _plain(self.scan.schema)
@@ -83,7 +83,7 @@ class TableSource(QuerySource):
         planned = self._pruned(predicate)
         what = f"{len(planned.leaves)} partitions"
         if not planned.leaves:
-            context.register_record_batches(name, [[pa.RecordBatch.from_pylist([], schema=self.schema)]])
+            context.register_record_batches(name, [[no_rows(self.schema)]])
             return what
         narrowed = replace(self.scan, planned=planned)
         if self.is_native:
@@ -94,7 +94,13 @@ class TableSource(QuerySource):
         return f"{what}, read as Arrow"
 
     def _pruned(self, predicate: Predicate | None) -> planner.Plan:
-        """The leaves of the scan that can hold a matching row."""
+        """The leaves of the scan that can hold a matching row; a query asks for them several times."""
+        known = self._plans.get(id(predicate))
+        if known is None:
+            known = self._plans[id(predicate)] = predicate, self._planned(predicate)
+        return known[1]
+
+    def _planned(self, predicate: Predicate | None) -> planner.Plan:
         if self.scan.planned is not None:
             return planner.narrowed(self.scan.planned, self.scan.snapshot, self.scan.metadata, predicate)
         planned = planner.plan(self.scan.snapshot, self.scan.metadata, predicate)
@@ -111,7 +117,7 @@ class TableSource(QuerySource):
     def _register_union(self, context: SessionContext, name: str, leaves: tuple[Leaf, ...], union: object) -> str:
         """Register leaves that are read as one, from memory if they are small: planning a scan costs more than they."""
         known = [leaf.stats.bytes for leaf in leaves if leaf.stats is not None and leaf.read_version is not None]
-        if len(known) < len(leaves) or sum(known) > _SMALL:
+        if len(known) < len(leaves) or sum(known) > _kept_bytes():
             context.register_table(name, lance_tables.table_provider(union))
             return "read natively"
         rows = cache.get(
@@ -128,9 +134,11 @@ class TableSource(QuerySource):
         """Columns of the leaves that can hold a matching row, kept in memory from the second query on."""
         leaves = self._pruned(predicate).leaves
         known = [leaf.stats.bytes for leaf in leaves if leaf.stats is not None and leaf.read_version is not None]
-        if not self.is_native or len(known) < len(leaves) or sum(known) <= _SMALL:
+        if not self.is_native or len(known) < len(leaves) or sum(known) <= _kept_bytes():
             return None
         wanted = [name for name in self.schema.names if name in set(columns)] or self._narrowest()
+        if wanted and leaves and sum(known) <= _SMALL:
+            return self._read_once(leaves, wanted)
         if not wanted or not kept_columns.would_fit(leaves, self.schema, wanted):
             return None
         key = self._key(leaves)
@@ -143,10 +151,19 @@ class TableSource(QuerySource):
         rows = kept_columns.kept(key, made, self.schema, wanted)
         return rows, f"{len(leaves)} partitions, columns kept in memory"
 
+    def _read_once(self, leaves: tuple[Leaf, ...], columns: Sequence[str]) -> tuple[pa.Table, str] | None:
+        """Columns of a small table that is not kept: Lance reads them in less time than DataFusion plans a scan."""
+        if (made := self._union(leaves)) is None:
+            return None
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        return lance_tables.read_whole(made, columns).cast(
+            schema
+        ), f"{len(leaves)} partitions, columns read into memory"
+
     def _narrowest(self) -> list[str]:
         """A column to count rows by."""
-        fixed = [field for field in self.schema if pa.types.is_primitive(field.type)]
-        return [min(fixed, key=lambda field: field.type.bit_width).name] if fixed else []
+        fixed = [each for each in self.schema if pa.types.is_primitive(each.type)]
+        return [min(fixed, key=lambda each: each.type.bit_width).name] if fixed else []
 
     def keeps_many(self, predicate: Predicate | None, scans: Sequence[ScanFilter]) -> bool:
         """Whether most of a table's scans keep many rows, by a sample of them; never if the table is small."""
@@ -166,8 +183,10 @@ class TableSource(QuerySource):
             read = lance_tables.sample(union, list(scan.columns))
             return read.cast(pa.schema([self.schema.field(name) for name in read.column_names]))
 
-        rows = cache.get(("sample", key, scan.columns), sample, lambda made: made.nbytes)
-        return self.scan.snapshot.derived(("keeps many", key, scan.text), lambda: scan.keeps_many(rows))
+        def keeps_many() -> bool:
+            return scan.keeps_many(cache.get(("sample", key, scan.columns), sample, lambda made: made.nbytes))
+
+        return self.scan.snapshot.derived(("keeps many", key, scan.text), keeps_many)
 
     def _union(self, leaves: tuple[Leaf, ...]) -> object | None:
         """Leaves as one Lance dataset, kept as long as the snapshot is; None if they can't be one."""
@@ -190,12 +209,12 @@ class TableSource(QuerySource):
         """How many partitions the table has."""
         return sum(planner.leaf_counts(self.scan.snapshot, self.scan.metadata).values())
 
-    @property
+    @cached_property
     def is_native(self) -> bool:
         """Whether Lance itself can read all leaves as one: no column is computed, and none is a blob or extension."""
         fields = [*self.scan.metadata.schema]
-        odd = any(isinstance(field.type, pa.BaseExtensionType) or is_blob(field.type) for field in fields)
-        marked = any(b"lance-encoding:blob" in (field.metadata or {}) for field in fields)
+        odd = any(isinstance(each.type, pa.BaseExtensionType) or is_blob(each.type) for each in fields)
+        marked = any(b"lance-encoding:blob" in (each.metadata or {}) for each in fields)
         whole = self.scan.predicate is None and self.scan.columns is None and self.scan.planned is None
         return whole and capabilities(self.scan.metadata).version_rows and not odd and not marked
 
@@ -248,41 +267,9 @@ class ArrowSource(QuerySource):
 
     def register(self, context: SessionContext, name: str, predicate: Predicate | None) -> str:
         """Register them as they are."""
-        batches = self.rows.cast(self.schema).to_batches() or [pa.RecordBatch.from_pylist([], schema=self.schema)]
+        batches = self.rows.cast(self.schema).to_batches() or [no_rows(self.schema)]
         context.register_record_batches(name, [batches])
         return f"{self.rows.num_rows} rows in memory"
-
-
-def source_of(name: str, data: object) -> QuerySource:
-    """What a caller names in a query, as a source; a path is that of a partitioned or a plain Lance table."""
-    if isinstance(data, str | os.PathLike):
-        return source_of(name, open_table(data) if exists(data) else lance_tables.opened(os.fspath(data)))
-    if isinstance(data, PartitionedTable):
-        return TableSource(data.scan())
-    if isinstance(data, Scan) and data.limit is None and not data.order and not data.offset and not data.with_row_id:
-        return TableSource(data) if data.columns is None else DatasetSource(PartitionedDataset(data))
-    if lance_tables.is_lance(data):
-        return LanceSource(data)
-    if isinstance(data, Result):
-        return ArrowSource(data.to_arrow())
-    if isinstance(data, ds.Dataset):
-        return DatasetSource(data)
-    if isinstance(data, pa.RecordBatch):
-        return ArrowSource(pa.Table.from_batches([data]))
-    if isinstance(data, pa.Table):
-        return ArrowSource(data)
-    if are_dicts(data):
-        return ArrowSource(table_of(data))
-    if type(data).__module__.partition(".")[0] == "pandas":
-        return ArrowSource(pa.Table.from_pandas(data, preserve_index=False))
-    if is_stream(data):
-        return ArrowSource(stream_of(data, None).read_all())
-    if hasattr(data, "__arrow_c_stream__"):
-        return ArrowSource(pa.RecordBatchReader.from_stream(data).read_all())
-    raise InvalidInputError(
-        f"{name} is a {type(data).__name__}: a query reads tables of lancepart, lance.dataset, pyarrow, pandas, Polars "
-        "and DuckDB, and paths of tables"
-    )
 
 
 def _versions(leaves: Sequence[Leaf]) -> tuple[tuple[str, int | None], ...]:
@@ -291,9 +278,19 @@ def _versions(leaves: Sequence[Leaf]) -> tuple[tuple[str, int | None], ...]:
 
 def _partitions(rows: pa.Table) -> list[list[pa.RecordBatch]]:
     """Rows in as many partitions as there are cores, if there are enough of them."""
-    batches = rows.to_batches(max_chunksize=_BATCH) or [pa.RecordBatch.from_pylist([], schema=rows.schema)]
+    batches = rows.to_batches(max_chunksize=_BATCH) or [no_rows(rows.schema)]
     count = min(len(batches), os.cpu_count() or 1)
     return [batches[index::count] for index in range(count)]
+
+
+def _kept_bytes() -> int:
+    """The bytes on disk up to which the cache keeps all columns of a table, which may be larger in memory."""
+    return min(_SMALL, cache.capacity // _SHARE)
+
+
+def no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    """A batch without rows."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in schema], schema=schema)
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

@@ -6,7 +6,7 @@ import fnmatch
 import glob
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -57,12 +57,33 @@ class RowFiles:
 
     def reader(self, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
         """All rows; text is read as the types of a schema where its columns have these names."""
+        rows = self._opened(schema)
+        if isinstance(rows, FileRows):
+            stream = rows.reader()
+        else:
+            stream = rows.scanner(batch_readahead=2, fragment_readahead=1).to_reader()
+        return pa.RecordBatchReader.from_batches(stream.schema, self._read(stream))
+
+    def dataset(self) -> ds.Dataset | None:
+        """The files as a dataset of pyarrow's; None if only a stream can be made of them."""
+        rows = self._opened(None)
+        return None if isinstance(rows, FileRows) else rows
+
+    def _opened(self, schema: pa.Schema | None) -> FileRows | ds.Dataset:
         shown = ", ".join(self.paths)
         with storage_errors(f"read {shown}", Root.parse(self.paths[0], dict(self.storage_options))):
-            rows = self._rows(schema)
-            if isinstance(rows, FileRows):
-                return rows.reader()
-            return rows.scanner(batch_readahead=2, fragment_readahead=1).to_reader()
+            return self._rows(schema)
+
+    def _read(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        """The rows of a stream; an error of Arrow's names the files."""
+        try:
+            yield from stream
+        except pa.ArrowInvalid as error:
+            more = f" and {len(self.paths) - 1} others" if len(self.paths) > 1 else ""
+            raise InvalidInputError(
+                f"{self.paths[0]!r}{more} can't be read: {error}; a file has the types of its first rows: give "
+                "schema= with types that hold the values of all, or load files of other types one at a time"
+            ) from None
 
     def _rows(self, schema: pa.Schema | None) -> FileRows | ds.Dataset:
         first = self.paths[0]
@@ -83,6 +104,14 @@ def is_path(data: object) -> bool:
     if isinstance(data, str | os.PathLike):
         return True
     return isinstance(data, list | tuple) and bool(data) and all(isinstance(each, str | os.PathLike) for each in data)
+
+
+def names_files(data: object) -> bool:
+    """Whether data is paths of files by their endings or by their being globs, rather than that of a table."""
+    items: Sequence[object] = list(data) if isinstance(data, list | tuple) else [data]
+    paths = [os.fspath(item) for item in items if isinstance(item, str | os.PathLike)]
+    known = [bool(_MAGIC.search(path)) or _FORMATS.get(extension(path), "lance") != "lance" for path in paths]
+    return bool(known) and len(known) == len(items) and all(known)
 
 
 def files_at(

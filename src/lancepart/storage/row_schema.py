@@ -17,6 +17,7 @@ import pyarrow.fs as pa_fs
 import pyarrow.json as pa_json
 
 from lancepart.errors import InvalidInputError
+from lancepart.storage.csv_numbers import refuse_rounded
 from lancepart.storage.row_streams import columns_of, fitted, is_stream, rows_of
 
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
@@ -69,7 +70,9 @@ def rows_in(
     named = _folder_columns(folders, known)
     if same_columns:
         _refuse_uneven(files, [{*own.names, *keys} for own, keys in zip(physical, folders, strict=True)])
-    columns = _with_folders(_unified(files, physical), named)
+    for file, own in zip(files, physical, strict=True):
+        _refuse_doubled(file, own)
+    columns = _with_folders(_unified(files, _as_known(physical, known)), named)
     parts = [
         _Part(file=file, format=format, columns=own, values=_values(file, keys, named), is_stream=stream)
         for file, format, own, keys, stream in zip(files, formats, physical, folders, streams, strict=True)
@@ -137,7 +140,10 @@ def _inspected(file: FoundFile, format: ds.FileFormat, stream: bool) -> pa.Schem
     if stream:
         return columns_of("ipc" if isinstance(format, ds.IpcFileFormat) else "json", file.path, file.system)
     try:
-        return format.inspect(file.path, file.system)
+        found = format.inspect(file.path, file.system)
+        if isinstance(format, ds.CsvFileFormat):
+            refuse_rounded(file.path, file.system, format, found)
+        return found
     except pa.ArrowInvalid as error:
         kind = format.default_extname
         raise InvalidInputError(f"{file.path!r} can't be read as {kind}: {error}: correct the file") from None
@@ -156,6 +162,34 @@ def _refuse_late_fields(file: FoundFile, columns: pa.Schema) -> None:
                 f"{file.path!r} has a field that none of its first rows has: put a row with all fields, null where "
                 "there is no value, at its beginning, or convert the file to Parquet"
             ) from None
+
+
+def _refuse_doubled(file: FoundFile, columns: pa.Schema) -> None:
+    """Refuse a file with two columns of one name, of which none could be meant."""
+    doubled = [name for name in columns.names if columns.names.count(name) > 1]
+    if doubled:
+        raise InvalidInputError(f"{file.path!r} has two columns {doubled[0]!r}: give one of them another name")
+
+
+def _as_known(schemas: Sequence[pa.Schema], known: Mapping[str, pa.Field]) -> list[pa.Schema]:
+    """Columns that are integers in the table, and numbers of several types in the files, as the table's.
+
+    A type that all files have in common would be that of floats, which round large integers.
+    """
+    types: dict[str, set[pa.DataType]] = {}
+    for own in schemas:
+        for each in own:
+            types.setdefault(each.name, set()).add(each.type)
+    wanted = {
+        name: known[name].type
+        for name, kinds in types.items()
+        if len(kinds) > 1 and name in known and pa.types.is_integer(known[name].type) and all(map(_is_number, kinds))
+    }
+    return [pa.schema([each.with_type(wanted.get(each.name, each.type)) for each in own]) for own in schemas]
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _unified(files: Sequence[FoundFile], schemas: Sequence[pa.Schema]) -> pa.Schema:

@@ -59,7 +59,7 @@ _DAMAGED = re.compile(
 _INPUT = re.compile(
     r"invalid user input|invalid input|lanceerror\(schema\)|schema error|sql error|parse error|parsererror"
     r"|no field named|error during planning|type_coercion|invalid argument|failed to parse|with different schema"
-    r"|ref is invalid|file name too long|vector column \S+ must be|query vector size",
+    r"|error applying filter expression|ref is invalid|file name too long|vector column \S+ must be|query vector size",
     re.IGNORECASE,
 )
 _UNTRAINED = re.compile(r"cannot train \d+ centroids|not enough rows to train", re.IGNORECASE)

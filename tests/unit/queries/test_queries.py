@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from lance_namespace import CreateTableRequest
 
@@ -24,6 +26,7 @@ from lancepart.errors import (
 from lancepart.queries import kept_columns
 from lancepart.queries import sources as query_sources
 from lancepart.read.dataset import PartitionedDataset
+from lancepart.storage import lance_tables
 from tests.support.catalogs import ipc
 
 EVENTS = pa.schema(
@@ -383,6 +386,41 @@ def test_a_small_table_is_read_once_and_kept_in_memory(
     assert kept.to_list() == native.to_list()
 
 
+def test_of_a_small_table_that_is_not_kept_only_the_columns_of_the_query_are_read(
+    events: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "SELECT country, sum(amount) AS total FROM e WHERE id < 50 GROUP BY country ORDER BY country"
+    expected = lp.sql(text, e=events).to_list()
+    monkeypatch.setattr(query_sources, "_SMALL", 1 << 20)
+    monkeypatch.setattr(query_sources.cache, "_capacity", 0)
+    plain, read = lance_tables.read_whole, []
+
+    def counted(dataset: Any, columns: Any = None) -> pa.Table:
+        read.append(columns)
+        return plain(dataset, columns)
+
+    monkeypatch.setattr(lance_tables, "read_whole", counted)
+    for _ in range(2):
+        assert lp.sql(text, e=events).to_list() == expected
+    assert lp.sql("SELECT count(*) AS n FROM e", e=events).to_list() == [{"n": events.count_rows()}]
+
+    assert len(read) == 3
+    assert all(set(columns) <= {"id", "country", "amount"} for columns in read)
+    assert "12 of 12 partitions, columns read into memory" in lp.sql(text, e=events).explain()
+
+
+def test_the_sample_of_a_filter_is_read_once_a_snapshot(
+    events: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query_sources, "_SAMPLED", 1)
+    monkeypatch.setattr(query_sources.cache, "_capacity", 0)
+    plain, drawn = lance_tables.sample, []
+    monkeypatch.setattr(lance_tables, "sample", lambda *given: drawn.append(given) or plain(*given))
+    for _ in range(3):
+        assert lp.sql("SELECT count(*) AS n FROM e WHERE id < 50", e=events).to_list() == [{"n": 50}]
+    assert len(drawn) == 1
+
+
 def test_rows_of_a_small_table_are_those_of_the_newest_snapshot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -619,6 +657,25 @@ def test_rows_that_are_of_no_table_can_be_queried(events: lp.PartitionedTable) -
     deeper = "SELECT t.id FROM r JOIN t ON t.id = r.id + 1 WHERE r.id < 3"
     walked = f"WITH RECURSIVE r AS (SELECT id FROM t WHERE id = 1 UNION ALL {deeper}) SELECT id FROM r ORDER BY id"
     assert lp.sql(walked, t=events).to_list() == [{"id": 1}, {"id": 2}, {"id": 3}]
+
+
+def test_files_are_named_by_their_paths(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"n": [1, 2], "f": [float("nan"), 1.0]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"n": [3], "f": [2.0]}), tmp_path / "2.parquet")
+    (tmp_path / "1.csv").write_text("n\n4\n")
+    (tmp_path / "1.json").write_text('[{"n": 5}]')
+    for given, total in {tmp_path / "1.parquet": 3, f"{tmp_path}/*.parquet": 6, "1.csv": 4, "1.json": 5}.items():
+        path = given if str(given).startswith("/") else tmp_path / given
+        assert lp.sql("SELECT sum(n) AS s FROM t WHERE n > 0", t=path).to_list() == [{"s": total}]
+    assert lp.sql("SELECT n FROM t WHERE f > 1.5 ORDER BY n", t=[f"{tmp_path}/*.parquet"]).to_list() == [
+        {"n": 1},
+        {"n": 3},
+    ]
+    with pytest.raises(InvalidInputError, match=r"no file matches .*none\.parquet"):
+        lp.sql("SELECT 1 FROM t", t=tmp_path / "none.parquet")
+    for column in (pd.Series([1]), pl.Series([1])):
+        with pytest.raises(InvalidInputError, match="t is a Series, which has no columns"):
+            lp.sql("SELECT 1 FROM t", t=column)
 
 
 MIXED = pa.table(

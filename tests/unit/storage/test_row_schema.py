@@ -117,3 +117,24 @@ def test_a_field_that_comes_late_in_json_is_refused_and_not_lost(tmp_path: Path)
     with pytest.raises(InvalidInputError, match=r"a\.jsonl' has a field that none of its first rows has"):
         table.append(str(tmp_path / "a.jsonl"))
     assert table.count_rows() == 0
+
+
+def test_numbers_of_several_types_are_read_as_the_integers_of_the_table(tmp_path: Path) -> None:
+    large = 2**53 + 1
+    _write(tmp_path / "in/1.parquet", id=pa.array([1.0, None]))
+    _write(tmp_path / "in/2.parquet", id=pa.array([large]))
+    loaded = lp.load(tmp_path / "t", tmp_path / "in", partition_by=[], schema=pa.schema([("id", pa.int64())]))
+    assert sorted(loaded.to_list(), key=str) == [{"id": 1}, {"id": large}, {"id": None}]
+    with pytest.raises(InvalidInputError, match=f"{large} not in range.*one at a time"):
+        lp.load(tmp_path / "other", tmp_path / "in", partition_by=[])
+    assert not lp.exists(tmp_path / "other")
+    _write(tmp_path / "in/3.parquet", id=pa.array([1.5]))
+    with pytest.raises(InvalidInputError, match=r"1\.5"):
+        lp.load(tmp_path / "t", tmp_path / "in")
+    assert loaded.count_rows() == 3
+
+
+def test_two_columns_of_one_name_in_a_file_are_refused(tmp_path: Path) -> None:
+    pa.parquet.write_table(pa.table([[1], [2]], names=["a", "a"]), tmp_path / "1.parquet")
+    with pytest.raises(InvalidInputError, match="has two columns 'a'"):
+        files_at(tmp_path).reader()

@@ -153,3 +153,12 @@ def test_a_manifest_that_lost_all_its_versions_is_not_taken_for_none(local: Plac
 
     with pytest.raises(InvalidTableStateError, match="_versions"):
         lp.open_table(local.root)
+
+
+@pytest.mark.parametrize("where", ["10 / id > 1", "CAST(k AS INT) = 1", "k = DATE '2024-01-01'"])
+def test_a_filter_that_fails_at_a_row_is_wrong_input(tmp_path: Path, where: str) -> None:
+    table = lp.create_table(tmp_path / "t", SCHEMA, ["id"])
+    table.append([{"id": 0, "k": "x"}])
+    for read in (lambda: table.count_rows(where), lambda: table.scan(where).to_arrow()):
+        with pytest.raises(InvalidInputError, match="applying filter expression"):
+            read()

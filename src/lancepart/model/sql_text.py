@@ -100,8 +100,8 @@ def as_identifier(name: str) -> str:
 def over_columns(expression: str, names: Sequence[str]) -> str:
     """An expression over ``col0``, ``col1`` and so on as one over the columns that these stand for.
 
-    >>> over_columns("concat(col0, ' col1 ', col1)", ["first", "last name"])
-    'concat(first, \' col1 \', "last name")'
+    >>> print(over_columns("concat(col0, ' col1 ', col1)", ["first", "last name"]))
+    concat(first, ' col1 ', "last name")
     """
     found = {f"col{at}": as_identifier(name) for at, name in enumerate(names)}
     pieces, position = [], 0

@@ -17,7 +17,8 @@ from tests.support.catalogs import Place
 def test_a_look_up_of_keys_tells_the_leaves_that_hold_one(local: Place) -> None:
     root = Root.parse(local.root)
     keys = pa.table({table_index.KEY: [3, 1, 2, 1], table_index.LEAF: pa.array([0, 0, 1, 2], pa.int32())})
-    table_index.write_lookup(root, "part", keys, [("a", 7), ("b", 8), ("c", 9)])
+    held = [["0 3"], ["0 1"], ["0 5"]]
+    table_index.write_lookup(root, "part", keys, [("a", 7), ("b", 8), ("c", 9)], held)
 
     handle = table_index.open_lookup(root, "part")
     found = table_index.read(root, "part")
@@ -26,6 +27,7 @@ def test_a_look_up_of_keys_tells_the_leaves_that_hold_one(local: Place) -> None:
     assert table_index.leaves_with(handle, "key = 9").tolist() == []
     assert found is not None
     assert found.leaves == (("a", 7), ("b", 8), ("c", 9))
+    assert found.held == (frozenset(held[0]), frozenset(held[1]), frozenset(held[2]))
 
 
 def test_a_part_that_is_gone_is_none(local: Place) -> None:

@@ -7,6 +7,7 @@ it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -18,6 +19,7 @@ from lancepart.errors import (
     ConcurrentModificationError,
     InvalidInputError,
     TableTagAlreadyExistsError,
+    TableTagNotFoundError,
     UnsupportedOperationError,
 )
 from lancepart.format.names import UNION, UNION_INDICES, UNION_OF, UNION_ROOT, UNION_SNAPSHOT
@@ -39,7 +41,7 @@ from lancepart.storage.files import Files
 from lancepart.storage.manifest import NAME, Manifest
 from lancepart.storage.removal import LEAF_DIRECTORY, UNION_DIRECTORY
 from lancepart.storage.root import Root
-from lancepart.storage.translate import ConflictError, ExistsError
+from lancepart.storage.translate import ConflictError, ExistsError, MissingError
 
 READABLE = timedelta(days=1)
 
@@ -118,10 +120,12 @@ def publish(manifest: TableManifest, path: str | os.PathLike[str] | None) -> Dat
 
 
 def _published(manifest: TableManifest, place: UnionPlace) -> Dataset:
+    handle = published.find(manifest.root, place.uri)
     own, snapshot = catalog_of(manifest), manifest.snapshot()
     metadata = create.load(snapshot)
-    handle = published.find(manifest.root, place.uri)
     if handle is None and not Files(place.parent).is_empty(place.name):
+        if published.find(manifest.root, place.uri) is not None:
+            raise ConflictError(f"another publisher has just made the dataset at {place.uri!r}")
         raise InvalidInputError(
             f"{place.uri!r} holds files that this table did not publish: choose another path, or remove them"
         )
@@ -183,12 +187,22 @@ def _pin(manifest: Manifest, place: UnionPlace, version: int) -> None:
 
 
 def _unpin_before(manifest: Manifest, place: UnionPlace, version: int) -> None:
-    """Remove the tags of older snapshots, unless the path was unpublished meanwhile."""
-    if place.key not in manifest.snapshot().properties or version not in place.pins(manifest):
+    """Remove the tags of older snapshots, unless the path was unpublished meanwhile.
+
+    Who has published a newer snapshot since has removed the tag of this one, and may be removing the others too.
+    """
+    pins = place.pins(manifest)
+    if place.key not in manifest.snapshot().properties or max(pins, default=0) < version:
         raise ConcurrentModificationError(f"the union at {place.uri!r} was unpublished meanwhile: publish it again")
-    for older, name in place.pins(manifest).items():
+    for older, name in pins.items():
         if older < version:
-            history.delete_tag(manifest, name)
+            _release(manifest, name)
+
+
+def _release(manifest: Manifest, name: str) -> None:
+    """Remove a tag, if nobody else has."""
+    with contextlib.suppress(TableTagNotFoundError, MissingError):
+        history.delete_tag(manifest, name)
 
 
 def _known(manifest: Manifest, place: UnionPlace, marks: dict[str, str], leaves: tuple[Leaf, ...]) -> frozenset[str]:
@@ -230,7 +244,7 @@ def unpublish(manifest: TableManifest, path: str | os.PathLike[str] | None) -> N
         _remove(place, int(handle.version))
     if registered:
         for name in place.pins(own).values():
-            history.delete_tag(own, name)
+            _release(own, name)
 
 
 def _remove(place: UnionPlace, latest: int) -> None:

@@ -362,6 +362,43 @@ def test_of_two_publishers_both_leave_a_whole_dataset(local: Place, monkeypatch:
     assert shown["pinned"] == [shown["snapshot"]]
 
 
+@pytest.mark.parametrize("when", ["before", "between"])
+def test_a_publisher_that_another_overtakes_leaves_the_newer_dataset_and_its_tag(
+    local: Place, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """The other one removes the tag of the older snapshot, before this one is done, or while it removes tags itself."""
+    table, other = table_at(local), lp.open_table(local.root)
+    table.publish_lance()
+    plain, delete, turns = Publishing.publish, history.delete_tag, []
+
+    def overtake() -> None:
+        if not turns:
+            turns.append(when)
+            other.append(rows(18))
+            other.publish_lance()
+
+    def published(self: Publishing, *arguments: Any) -> Any:
+        done = plain(self, *arguments)
+        if when == "before":
+            overtake()
+        return done
+
+    def deleted(*arguments: Any) -> None:
+        if when == "between":
+            overtake()
+        delete(*arguments)
+
+    monkeypatch.setattr(Publishing, "publish", published)
+    monkeypatch.setattr(history, "delete_tag", deleted)
+    table.append(rows(12))
+    dataset = table.publish_lance()
+
+    assert turns == [when]
+    assert_same(lance.dataset(dataset.uri), table, local)
+    (shown,) = table.inspect.unions().to_pylist()
+    assert shown["pinned"] == [shown["snapshot"]]
+
+
 def test_a_publisher_whose_place_is_given_up_says_so(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     table, plain = table_at(local), Publishing.publish
     table.publish_lance()

@@ -49,6 +49,24 @@ def test_columns_change_by_name_and_rows_stay(sql: Sql) -> None:
 
 
 @pytest.mark.slow
+def test_a_column_of_the_partitioning_may_go(sql: Sql) -> None:
+    sql("CREATE TABLE @.ns.t (id BIGINT, k STRING, ts TIMESTAMP, n INT) PARTITIONED BY (k, years(ts), bucket(2, id))")
+    sql("INSERT INTO @.ns.t VALUES (1, 'a', TIMESTAMP '2024-05-01 10:00:00', 1), (2, 'b', NULL, 2)")
+    sql("ALTER TABLE @.ns.t DROP COLUMN k")
+    sql("INSERT INTO @.ns.t VALUES (3, TIMESTAMP '2025-05-01 10:00:00', 3)")
+    assert sorted(sql("SELECT id, n FROM @.ns.t WHERE ts >= TIMESTAMP '2024-05-01 10:00:00'")) == [(1, 1), (3, 3)]
+    assert "PARTITIONED BY (years(ts), bucket(2, id))" in sql("SHOW CREATE TABLE @.ns.t")[0][0]
+    sql("ALTER TABLE @.ns.t DROP COLUMN ts")
+    sql(
+        """MERGE INTO @.ns.t t USING (SELECT id + 3L AS id FROM range(2)) s ON t.id = s.id
+           WHEN MATCHED THEN UPDATE SET n = 33 WHEN NOT MATCHED THEN INSERT (id, n) VALUES (s.id, 44)"""
+    )
+    sql("ALTER TABLE @.ns.t ADD COLUMN k STRING")
+    assert sql.rows("@.ns.t") == Counter([(1, 1, None), (2, 2, None), (3, 33, None), (4, 44, None)])
+    assert sql("SELECT count(*) FROM @.ns.t a JOIN @.ns.t b ON a.id = b.id") == [(4,)]
+
+
+@pytest.mark.slow
 def test_columns_keep_their_comments(sql: Sql) -> None:
     sql("CREATE TABLE @.ns.t (id INT COMMENT 'it''s one', k STRING COMMENT 'by it') PARTITIONED BY (k)")
     sql("INSERT INTO @.ns.t VALUES (1, 'a')")

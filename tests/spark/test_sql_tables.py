@@ -145,6 +145,22 @@ def test_a_frame_is_written_to_a_table_by_all_verbs(sql: Sql) -> None:
 
 
 @pytest.mark.slow
+def test_a_frame_that_says_no_format_makes_a_table_of_the_catalog(sql: Sql, tmp_path: Path) -> None:
+    name = f"{sql.name}.ns.saved"
+    frame = sql.spark.range(6).selectExpr("id", "id % 3 AS part")
+    frame.write.partitionBy("part").saveAsTable(name)
+    assert [field.field_id for field in sql.table("ns", "saved").spec.fields] == ["part"]
+    frame.write.mode("append").saveAsTable(name)
+    frame.where("id < 2").write.mode("overwrite").saveAsTable(name)
+    assert sorted(sql(f"SELECT id FROM {name}")) == [(0,), (1,)]
+    with pytest.raises(Exception, match="USING orc"):
+        frame.write.format("orc").mode("overwrite").saveAsTable(name)
+    stream = sql.spark.readStream.table(name).writeStream.option("checkpointLocation", str(tmp_path / "at"))
+    stream.trigger(availableNow=True).toTable(f"{sql.name}.ns.followed").awaitTermination(120)
+    assert sorted(sql("SELECT id FROM @.ns.followed")) == [(0,), (1,)]
+
+
+@pytest.mark.slow
 def test_a_failed_save_to_a_new_root_leaves_nothing(spark: Any, tmp_path: Path) -> None:
     failing = spark.range(4).selectExpr("id", "assert_true(id < 3) AS ok")
     for options in ({"partition_by": "id"}, {"partition_by": ""}):

@@ -49,9 +49,13 @@ def partitions_of(table: PartitionedTable) -> tuple[tuple[str | None, ...], ...]
 
 
 def spelled(metadata: TableMetadata) -> list[JsonMapping]:
-    """The newest partitioning as SQL spells it; Spark shows only the last one of some names, as of buckets."""
+    """The newest partitioning as SQL spells it; Spark shows only the last one of some names, as of buckets.
+
+    A field whose column was dropped is left out: all new rows have NULL for it.
+    """
     found: list[JsonMapping] = []
-    fields = list(metadata.spec.fields)
+    columns = metadata.schema
+    fields = [each for each in metadata.spec.fields if all(own is not None for own in each.sources(columns))]
     while fields:
         count = span_of(fields)
         own, fields = fields[max(count - 1, 0)], fields[max(count, 1) :]

@@ -13,6 +13,8 @@ from lancepart.model.schema import TEXT_LENGTH
 from lancepart.spark.types import arrow_schema, commented, with_vectors
 
 _BINARY = "UTF8_BINARY"
+_PLACES = ("GeometryType", "GeographyType")
+"""Types that Spark 4.1 may not have yet."""
 
 
 def new_columns(schema: spark.StructType) -> pa.Schema:
@@ -62,5 +64,7 @@ def _fault(kind: spark.DataType) -> str | None:
             return "texts inside of other types have no length here; use STRING"
         case spark.StringType() if kind.collation != _BINARY:
             return "texts are compared by their bytes here; use STRING, and COLLATE in queries"
+        case _ if type(kind).__name__ in _PLACES:
+            return "it would become a struct of its parts; use BINARY, and ST_GeomFromWKB when reading"
         case _:
             return None

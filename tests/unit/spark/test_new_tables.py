@@ -108,11 +108,13 @@ def test_properties_are_checked_against_the_columns_of_a_table(tmp_path: Path) -
 
 VARIANT = {"name": "v", "type": "variant", "nullable": True, "metadata": {}}
 COLLATED = {**VARIANT, "type": "string", "metadata": {"__COLLATIONS": {"v": "spark.UTF8_LCASE"}}}
+PLACE = {**VARIANT, "type": "geometry(OGC:CRS84)"}
 TEXTS = {**VARIANT, "type": {"type": "array", "elementType": "varchar(3)", "containsNull": True}}
 
 
 @pytest.mark.parametrize(
-    ("field", "said"), [(VARIANT, "parse_json"), (COLLATED, "by their bytes"), (TEXTS, "no length")]
+    ("field", "said"),
+    [(VARIANT, "parse_json"), (COLLATED, "by their bytes"), (TEXTS, "no length"), (PLACE, "use BINARY")],
 )
 def test_types_that_would_become_others_are_refused(tmp_path: Path, field: dict[str, Any], said: str) -> None:
     schema = {"type": "struct", "fields": [field]}

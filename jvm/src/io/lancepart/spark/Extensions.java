@@ -19,6 +19,7 @@ public final class Extensions extends AbstractFunction1<SparkSessionExtensions, 
     extensions.injectPlannerStrategy(session -> new HashJoinStrategy((SparkSession) session));
     extensions.injectHintResolutionRule(session -> new MergeSchema((SparkSession) session));
     extensions.injectHintResolutionRule(session -> new MergeTargets((SparkSession) session));
+    extensions.injectHintResolutionRule(session -> new DefaultProvider((SparkSession) session));
     extensions.injectTableFunction(SearchFunction.description());
     return BoxedUnit.UNIT;
   }

@@ -35,6 +35,7 @@ import org.apache.spark.sql.catalyst.plans.logical.AppendData;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.OverwriteByExpression;
 import org.apache.spark.sql.catalyst.plans.logical.OverwritePartitionsDynamic;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Table;
@@ -65,6 +66,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.Option;
+import scala.Product;
 import scala.Tuple2;
 import scala.collection.Iterator;
 import scala.collection.immutable.Seq;
@@ -270,12 +272,27 @@ final class SparkInternals {
 
   /** A field of a plan by its name, or null. */
   static Object field(LogicalPlan plan, String name) {
+    return element(plan, name);
+  }
+
+  /** What a node of a plan, or what it is made of, has under a name, or null. */
+  static Object element(Product plan, String name) {
     for (int i = 0; i < plan.productArity(); i++) {
       if (plan.productElementName(i).equals(name)) {
         return plan.productElement(i);
       }
     }
     return null;
+  }
+
+  /** The same node with something else under a name. */
+  static TreeNode<?> with(TreeNode<?> node, String name, Object value) {
+    Product product = (Product) node;
+    Object[] values = new Object[product.productArity()];
+    for (int i = 0; i < values.length; i++) {
+      values[i] = product.productElementName(i).equals(name) ? value : product.productElement(i);
+    }
+    return (TreeNode<?>) node.makeCopy(values);
   }
 
   /** The same write WITH SCHEMA EVOLUTION, where this Spark has that for frames: no call fits the plans of all versions. */

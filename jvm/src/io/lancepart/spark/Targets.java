@@ -19,7 +19,10 @@ final class Targets {
     if (!(target instanceof UnresolvedRelation unresolved)) {
       return false;
     }
-    List<String> parts = CollectionConverters.asJava(unresolved.multipartIdentifier());
+    return isOurs(session, CollectionConverters.asJava(unresolved.multipartIdentifier()));
+  }
+
+  static boolean isOurs(SparkSession session, List<String> parts) {
     boolean hasCatalog = parts.size() > 1 && session.conf().contains("spark.sql.catalog." + parts.get(0));
     String name = hasCatalog ? parts.get(0) : session.catalog().currentCatalog();
     CatalogPlugin catalog = SparkInternals.catalog(session, name);

@@ -114,7 +114,7 @@ def test_what_may_differ_is_left_to_spark(session: Any, start: int) -> None:
         "SELECT i8 % 3, count(*) FROM {}_types GROUP BY i8 % 3",
         "SELECT f64, count(*) FROM {}_types GROUP BY f64",
         "SELECT flag, count(*) FROM {}_types WHERE f64 > 1.5D GROUP BY flag",
-        "SELECT id, count(*) FROM {}_b16 GROUP BY id",
+        "SELECT country, count(*) FROM {}_types GROUP BY country",
         "SELECT sum(price) FROM (SELECT price FROM {}_types LIMIT 7)",
     ],
 )

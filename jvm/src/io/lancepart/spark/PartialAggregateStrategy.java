@@ -51,7 +51,7 @@ final class PartialAggregateStrategy extends SparkStrategy {
   @Override
   @SuppressWarnings("unchecked")
   public Seq<SparkPlan> apply(LogicalPlan plan) {
-    SparkPlan found = plan instanceof Aggregate aggregate && isEnabled() ? planned(aggregate) : null;
+    SparkPlan found = plan instanceof Aggregate aggregate && isEnabled() ? plannedIfKnown(aggregate) : null;
     return found == null
         ? (Seq<SparkPlan>) (Seq<?>) Nil$.MODULE$
         : CollectionConverters.asScala(List.of(found)).toSeq();
@@ -59,6 +59,15 @@ final class PartialAggregateStrategy extends SparkStrategy {
 
   private boolean isEnabled() {
     return Boolean.parseBoolean(session.sessionState().conf().getConfString(ENABLED, "true"));
+  }
+
+  /** A plan of Spark's aggregation that has other parts in this version is left as it is. */
+  private SparkPlan plannedIfKnown(Aggregate aggregate) {
+    try {
+      return planned(aggregate);
+    } catch (LinkageError e) {
+      return null;
+    }
   }
 
   private SparkPlan planned(Aggregate aggregate) {

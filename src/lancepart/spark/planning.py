@@ -22,6 +22,7 @@ from lancepart.read.pieces import cut, leaf_bytes, packed
 from lancepart.read.scan import Scan
 from lancepart.spark.aggregates import aggregate_schema, needed
 from lancepart.spark.filters import predicate_of
+from lancepart.spark.partial_aggregates import PartialAggregates
 from lancepart.spark.scan_sizes import held_bytes, narrowest, scanned_bytes
 from lancepart.spark.spark_partitioning import KeyPart, key_of, key_parts, to_parts
 from lancepart.spark.spark_plan import SparkScan, SparkTask, TableRead
@@ -97,6 +98,8 @@ def plan(table: PartitionedTable, request: ScanRequest) -> Planned:
     planned = SparkScan(side=side, limit=request.limit, aggregates=request.aggregates)
     if request.aggregates:
         return _aggregated(scan, planned, request)
+    if request.partial is not None:
+        return _partially_aggregated(scan, planned, request, PartialAggregates.of(request.partial))
     leaves = _enough(_measured(scan.root, scan.plan().leaves), planned)
     parts = _parts(scan.metadata, leaves, columns, request)
     tasks, keys = _packed(scan.root, scan.metadata, leaves, parts, request.parallelism)
@@ -161,6 +164,22 @@ def _aggregated(scan: Scan, planned: SparkScan, request: ScanRequest) -> Planned
         rows=len(tasks),
         bytes=64 * len(tasks),
         pruning=Pruning.of(scan, leaves) if known is None else Pruning(reasons=(_COUNTED,)),
+    )
+
+
+def _partially_aggregated(scan: Scan, planned: SparkScan, request: ScanRequest, partial: PartialAggregates) -> Planned:
+    """Tasks that give groups instead of rows; their keys are gone then, and Spark shuffles by groups."""
+    leaves = _measured(scan.root, scan.plan().leaves)
+    tasks, _ = _packed(scan.root, scan.metadata, leaves, (), request.parallelism)
+    return Planned(
+        scan=replace(planned, partial=partial),
+        schema=partial.schema(scan.schema),
+        tasks=tasks,
+        keys=(),
+        parts=(),
+        rows=sum(leaf.stats.rows for leaf in leaves if leaf.stats),
+        bytes=scanned_bytes(leaves, scan.schema, scan.metadata.plain_schema),
+        pruning=Pruning.of(scan, leaves),
     )
 
 

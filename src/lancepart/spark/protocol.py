@@ -20,7 +20,7 @@ from lancepart.model.aliases import JsonMapping, JsonObject
 
 T = TypeVar("T")
 
-VERSION = 2
+VERSION = 3
 """Changes whenever a message of one side would mean something else, or nothing, to the other."""
 
 

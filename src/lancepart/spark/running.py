@@ -68,7 +68,13 @@ def _joined(join: SparkJoin, groups: Sequence[Group]) -> Iterator[pa.RecordBatch
 
 
 def _scanned(scan: SparkScan, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
-    """The rows of some leaves, no more than the limit of them; or the one row of their aggregates."""
+    """The rows of some leaves, no more than the limit of them; or their aggregates."""
+    if scan.partial is not None:
+        plain = scan.side.metadata.plain_schema
+        yield from scan.partial.of_batches(
+            _batches(scan, pieces), pa.schema([plain.field(name) for name in scan.side.columns])
+        )
+        return
     if not scan.aggregates:
         yield from _limited(_batches(scan, pieces), scan.limit)
         return

@@ -10,6 +10,8 @@ from lancepart.layout.leaves import Leaf
 
 _ROW_BYTES, _COMPRESSED = 32, 8
 _ROW_OVERHEAD = 8
+_OF_PARQUET = 5 / 6
+"""How large Parquet files of the same rows are: TPC-H's tables as Lance files are 1.1 to 1.4 times as large."""
 _TEXT_WIDTH, _BINARY_WIDTH = 20, 100
 """What Spark takes a text and a binary value to be."""
 
@@ -30,12 +32,13 @@ def narrowest(schema: pa.Schema) -> str:
 
 
 def scanned_bytes(leaves: Sequence[Leaf], schema: pa.Schema, whole: pa.Schema) -> int:
-    """The files' bytes times the columns' share of a row, as Spark estimates a Parquet file's columns.
+    """The bytes that Parquet files would have times the columns' share of a row, as Spark estimates these.
 
     Where only columns of a fixed width are read, no more than their values take.
     """
     stats = [leaf.stats for leaf in leaves if leaf.stats]
-    return column_bytes(sum(each.rows for each in stats), sum(each.bytes for each in stats), schema, whole)
+    size = int(sum(each.bytes for each in stats) * _OF_PARQUET)
+    return column_bytes(sum(each.rows for each in stats), size, schema, whole)
 
 
 def column_bytes(rows: int, size: int, schema: pa.Schema, whole: pa.Schema) -> int:

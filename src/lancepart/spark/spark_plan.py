@@ -20,6 +20,7 @@ from lancepart.storage.root import Root
 
 if TYPE_CHECKING:
     from lancepart.read.group import GroupTask, JoinQuery
+    from lancepart.spark.partial_aggregates import PartialAggregates
 
 Group = tuple[tuple[Piece, ...], tuple[Piece, ...]]
 """Leaves of the left and of the right table that are joined."""
@@ -63,13 +64,17 @@ class TableRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkScan:
-    """A scan: rows of a table, or one row of aggregates a task; ``counted`` is their number where it is known."""
+    """A scan: rows of a table, or one row of aggregates a task; ``counted`` is their number where it is known.
+
+    With ``partial`` its tasks aggregate their rows by groups, as far as Spark does before it shuffles.
+    """
 
     side: TableRead
     limit: int | None = None
     aggregates: tuple[JsonMapping, ...] = ()
     counted: int | None = None
     row_identity: bool = False
+    partial: PartialAggregates | None = None
 
     def narrowed(self, columns: Sequence[str]) -> SparkScan:
         """The same scan of some columns."""

@@ -49,7 +49,7 @@ class ScanRequest(Message):
 
     ``handled`` are filters that Spark does not apply again, ``pushed`` those that it does, and ``runtime`` those that a
     join has found for this table; without them, too, its result is right. Rows of at most ``inline_bytes``
-    come with the reply.
+    come with the reply. With ``partial`` each task aggregates its rows as Spark would, which reads ``columns``.
     """
 
     version: int
@@ -62,6 +62,7 @@ class ScanRequest(Message):
     parallelism: int = 2
     partitioning: tuple[JsonMapping, ...] | None = None
     inline_bytes: int = 0
+    partial: JsonMapping | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,8 @@ def scanned(table: lp.PartitionedTable, *columns: str) -> int:
 
 def test_columns_have_their_share_of_the_bytes(table: lp.PartitionedTable) -> None:
     everything = scanned(table, *SCHEMA.names)
-    assert everything == sum(leaf.stats.bytes for leaf in table.scan().plan().leaves if leaf.stats)
+    files = sum(leaf.stats.bytes for leaf in table.scan().plan().leaves if leaf.stats)
+    assert files * 0.7 < everything < files * 0.9
     assert scanned(table, "id", "text") < everything / 5
     assert scanned(table, "id", "vector") > everything * 0.8
 

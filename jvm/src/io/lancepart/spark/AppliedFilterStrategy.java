@@ -52,7 +52,7 @@ final class AppliedFilterStrategy extends SparkStrategy {
   }
 
   /** A condition without what Python applies, which is added to {@code applied}; null if nothing is left. */
-  private static Expression without(Expression condition, LanceScan scan, Set<Predicate> applied) {
+  static Expression without(Expression condition, LanceScan scan, Set<Predicate> applied) {
     if (condition instanceof And both) {
       Expression left = without(both.left(), scan, applied);
       Expression right = without(both.right(), scan, applied);

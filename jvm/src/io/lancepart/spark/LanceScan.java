@@ -123,7 +123,7 @@ final class LanceScan
   /** Whether a plan of its own for fewer columns costs less than reading them. */
   boolean isWorthNarrowing() {
     return !streaming && request.aggregates().isEmpty() && request.limit() == null && !identifiesRows()
-        && !planned().read().inline() && planned().bytes() >= setting(NARROWED_BYTES, LEAST_NARROWED_BYTES);
+        && request.partial() == null && !planned().read().inline() && planned().bytes() >= setting(NARROWED_BYTES, LEAST_NARROWED_BYTES);
   }
 
   /** Whether Python has a filter, and keeps exactly the rows that Spark would. */
@@ -133,6 +133,15 @@ final class LanceScan
 
   /** The same scan in some of its columns, in their order, with filters that Spark does not apply again. */
   LanceScan narrower(List<String> columns, Set<Predicate> applied) {
+    return narrower(columns, applied, request.partial());
+  }
+
+  /** A scan whose tasks give the partial aggregates of the rows that all of its filters match, exactly. */
+  LanceScan aggregated(List<String> columns, Set<Predicate> applied, JsonNode partial) {
+    return narrower(columns, applied, partial);
+  }
+
+  private LanceScan narrower(List<String> columns, Set<Predicate> applied, JsonNode partial) {
     int before = request.handled().size();
     List<Predicate> handled = new ArrayList<>(Arrays.asList(pushed).subList(0, before));
     List<Predicate> left = new ArrayList<>();
@@ -141,7 +150,7 @@ final class LanceScan
     }
     var narrower = new ScanRequest(request.version(), columns, FilterJson.json(handled), FilterJson.json(left),
         request.runtime(), request.aggregates(), request.limit(), request.parallelism(), request.partitioning(),
-        request.inlineBytes());
+        request.inlineBytes(), partial);
     Predicate[] all = Stream.concat(handled.stream(), left.stream()).toArray(Predicate[]::new);
     var found = new LanceScan(table, options, narrower, all);
     found.unkeyed = unkeyed;
@@ -159,6 +168,11 @@ final class LanceScan
   /** How many bytes all of its rows would take in memory, at a cautious guess. */
   long estimatedBytes() {
     return planned().estimatedBytes();
+  }
+
+  /** Whether nothing is planned to go by its partitioning. */
+  boolean needsNoKeys() {
+    return isUnkeyed() || planned().partitioning().isEmpty();
   }
 
   private boolean isUnkeyed() {
@@ -252,7 +266,7 @@ final class LanceScan
   @Override
   public NamedReference[] filterAttributes() {
     boolean isSmall = !streaming && isSmall();
-    if (isSmall || identifiesRows() || !request.aggregates().isEmpty() || request.limit() != null) {
+    if (isSmall || identifiesRows() || !request.aggregates().isEmpty() || request.partial() != null || request.limit() != null) {
       return new NamedReference[0];
     }
     return Arrays.stream(readSchema().fieldNames())
@@ -281,13 +295,15 @@ final class LanceScan
       return;
     }
     plan(new ScanRequest(request.version(), request.columns(), request.handled(), request.pushed(),
-        FilterJson.json(Arrays.asList(predicates)), request.aggregates(), request.limit(), request.parallelism(), keys, 0));
+        FilterJson.json(Arrays.asList(predicates)), request.aggregates(), request.limit(), request.parallelism(), keys, 0,
+        request.partial()));
   }
 
   @Override
   public String description() {
     return "lancepart " + table.name() + " snapshot " + table.snapshot() + filters()
         + (request.aggregates().isEmpty() ? "" : " aggregates " + request.aggregates())
+        + (request.partial() == null ? "" : " partial aggregates by " + request.partial().get("keys"))
         + (request.limit() == null ? "" : " limit " + request.limit())
         + (streaming ? "" : leaves(planned()));
   }

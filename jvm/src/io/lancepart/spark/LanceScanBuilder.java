@@ -90,7 +90,7 @@ final class LanceScanBuilder
       aggregates.forEach(wanted::add);
     }
     var request = new ScanRequest(table.snapshot(), columns, handled(), pushed(), List.of(), wanted, limit < 0 ? null : limit,
-        SparkSession.active().sparkContext().defaultParallelism(), null, InlineRows.mostBytes());
+        SparkSession.active().sparkContext().defaultParallelism(), null, InlineRows.mostBytes(), null);
     return new LanceScan(table, options, request, pushedPredicates());
   }
 

@@ -20,7 +20,7 @@ import java.util.Map;
  */
 final class Protocol {
   /** Changes whenever a message of one side would mean something else, or nothing, to the other. */
-  static final int VERSION = 2;
+  static final int VERSION = 3;
 
   static final JsonMapper JSON = JsonMapper.builder(JsonFactory.builder()
           .streamReadConstraints(StreamReadConstraints.builder().maxStringLength(Integer.MAX_VALUE).build())
@@ -109,7 +109,7 @@ final class Protocol {
 
   record ScanRequest(
       long version, List<String> columns, List<JsonNode> handled, List<JsonNode> pushed, List<JsonNode> runtime,
-      List<JsonNode> aggregates, Integer limit, int parallelism, JsonNode partitioning, long inlineBytes) {}
+      List<JsonNode> aggregates, Integer limit, int parallelism, JsonNode partitioning, long inlineBytes, JsonNode partial) {}
 
   record ReadPlan(byte[] function, List<byte[]> tasks, boolean inline) {}
 

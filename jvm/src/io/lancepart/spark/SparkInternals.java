@@ -79,8 +79,9 @@ import scala.jdk.javaapi.CollectionConverters;
  * sessions each clone has a planning service of its own; the others fail when they are used, with an error that names them.
  *
  * <p>Elsewhere the jar names Spark's classes where it extends Spark: Catalyst's plans in the strategies and rules
- * ({@link HashJoinStrategy}, {@link KeysWhereNeeded}, {@link RuntimeFilterStrategy}, {@link MergeSchema}), and Spark's Python
- * data source in {@link Planner}. The compiler checks these, and the tests run on each supported version.
+ * ({@link HashJoinStrategy}, {@link KeysWhereNeeded}, {@link RuntimeFilterStrategy}, {@link AppliedFilterStrategy},
+ * {@link PartialAggregateStrategy}, {@link MergeSchema}), and Spark's Python data source in {@link Planner}. The compiler
+ * checks these, and the tests run on each supported version.
  */
 final class SparkInternals {
   private static final String RUNNER = System.getProperty("lancepart.columnar.runner",
@@ -109,6 +110,16 @@ final class SparkInternals {
     Seq<AttributeReference> shown = CollectionConverters.asScala(output).toSeq();
     Object[] parts = CollectionConverters.asJava(relation.productIterator().toSeq()).stream()
         .map(each -> each == relation.scan() ? scan : each == relation.output() ? shown : each)
+        .toArray();
+    return (DataSourceV2ScanRelation) relation.makeCopy(parts);
+  }
+
+  /** A relation whose scan gives other rows, and so neither its keys nor its order. */
+  static DataSourceV2ScanRelation unordered(DataSourceV2ScanRelation relation, Scan scan, List<AttributeReference> output) {
+    Seq<AttributeReference> shown = CollectionConverters.asScala(output).toSeq();
+    Object[] parts = CollectionConverters.asJava(relation.productIterator().toSeq()).stream()
+        .map(each -> each == relation.scan() ? scan : each == relation.output() ? shown
+            : each instanceof Option ? Option.empty() : each)
         .toArray();
     return (DataSourceV2ScanRelation) relation.makeCopy(parts);
   }

@@ -86,11 +86,20 @@ def stage_new_rows(
 def create_with_rows(
     root: Root, metadata: TableMetadata, location: str, rows: pa.Table
 ) -> tuple[int, Fragments] | None:
-    """Make version 1 of a leaf that does not exist yet out of rows, unless that takes several steps."""
+    """Make version 1 of a leaf that does not exist yet out of rows, unless that takes several steps.
+
+    It does for blobs, and for dictionaries: Lance would write down something of theirs that later versions lack.
+    """
     fitted = _new_rows(metadata, rows)
-    if any(is_blob(field.type) or is_marked(field) for field in fitted.schema):
+    if any(is_blob(field.type) or is_marked(field) or _has_dictionary(field.type) for field in fitted.schema):
         return None
     return leaf_data.create_with_rows(root, location, fitted)
+
+
+def _has_dictionary(kind: pa.DataType) -> bool:
+    """Whether a type, or one inside it, is a dictionary."""
+    inner = [kind.field(at).type for at in range(kind.num_fields)]
+    return pa.types.is_dictionary(kind) or any(map(_has_dictionary, inner))
 
 
 def _new_rows(metadata: TableMetadata, rows: pa.Table) -> pa.Table:

@@ -77,8 +77,23 @@ def test_changes_of_the_schema_at_once_all_stay_with_ids_of_their_own(crew: Crew
     assert sorted(table.metadata.columns) == list(range(3 + CREW))
 
 
-def test_new_partitions_are_made_in_one_step_unless_they_hold_blobs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+TEXTS = pa.dictionary(pa.int32(), pa.string())
+ONE, SEVERAL = {"create_with_rows"}, {"stage", "create_leaf"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        (pa.field("data", pa.large_binary()), b"a", ONE),
+        (pa.field("data", pa.large_binary(), metadata={"lance-encoding:blob": "true"}), b"a", SEVERAL),
+        (pa.field("data", TEXTS), "a", SEVERAL),
+        (pa.field("data", pa.struct([("x", TEXTS), ("y", pa.int8())])), {"x": "a", "y": 1}, SEVERAL),
+        (pa.field("data", pa.list_(pa.struct([("y", pa.int8())]))), [{"y": 1}], ONE),
+    ],
+    ids=["bytes", "blobs", "dictionary", "struct of a dictionary", "list"],
+)
+def test_new_partitions_are_made_in_one_step_unless_they_hold_blobs_or_dictionaries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, field: pa.Field, value: object, expected: set[str]
 ) -> None:
     steps = []
     for name in ("create_with_rows", "stage", "create_leaf"):
@@ -88,15 +103,16 @@ def test_new_partitions_are_made_in_one_step_unless_they_hold_blobs(
             name,
             lambda *given, name=name, plain=plain, **more: (steps.append(name), plain(*given, **more))[1],
         )
-    rows = {"k": [1, 2], "data": [b"a", b"b"]}
-    for marked, expected in ((False, {"create_with_rows"}), (True, {"stage", "create_leaf"})):
-        steps.clear()
-        data = pa.field("data", pa.large_binary(), metadata={"lance-encoding:blob": "true"} if marked else None)
-        schema = pa.schema([pa.field("k", pa.int64()), data])
-        table = lp.create_table(tmp_path / str(marked), schema, ["k"])
-        table.append(pa.table(rows, schema=schema))
-        assert set(steps) == expected
-        assert sorted(row["data"] for row in table.scan(columns=["data"]).to_list()) == [b"a", b"b"]
+    table = lp.create_table(tmp_path / "t", pa.schema([pa.field("k", pa.int64()), field]), ["k"])
+    table.append([{"k": 1, "data": value}, {"k": 2, "data": value}])
+    assert set(steps) == expected
+    table.add_column(pa.field("more", pa.int64()))
+    table.append([{"k": 1, "data": value, "more": 5}])
+    assert sorted((row["k"], row["data"], row["more"] or 0) for row in table.scan().to_list()) == [
+        (1, value, 0),
+        (1, value, 5),
+        (2, value, 0),
+    ]
 
 
 def test_compaction_opens_each_partition_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

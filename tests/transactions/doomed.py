@@ -18,6 +18,7 @@ from tests.transactions.tables import data, opened
 
 STEPS: tuple[dying.Step, ...] = (
     (leaf_data, "stage"),
+    (leaf_data, "create_with_rows"),
     (leaf_data, "create_leaf"),
     (leaf_data, "commit_version"),
     (Manifest, "publish"),

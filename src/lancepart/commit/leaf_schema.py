@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from lancepart.layout.columns import (
     AS_BYTES,
+    is_blob,
+    is_marked,
     leaf_field_id,
     leaf_schema,
     physical_name,
@@ -19,6 +21,7 @@ from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import TableMetadata
 from lancepart.model.schema import field_id
 from lancepart.storage import leaf_data, leaf_handle, leaf_record
+from lancepart.storage.cache import cache
 from lancepart.storage.leaf_data import Fragments
 from lancepart.storage.leaf_handle import LeafHandle, LeafShape
 from lancepart.storage.open_leaves import kept_leaf
@@ -76,15 +79,40 @@ def stage_new_rows(
     root: Root, metadata: TableMetadata, location: str, rows: pa.Table, file_bytes: int | None = None
 ) -> tuple[pa.Schema, Fragments]:
     """Write rows for a leaf that does not exist yet; its schema, and the fragments."""
+    fitted = _new_rows(metadata, rows)
+    return fitted.schema, leaf_data.stage(root, location, fitted, base=None, file_bytes=file_bytes)
+
+
+def create_with_rows(
+    root: Root, metadata: TableMetadata, location: str, rows: pa.Table
+) -> tuple[int, Fragments] | None:
+    """Make version 1 of a leaf that does not exist yet out of rows, unless that takes several steps.
+
+    It does for blobs, and for dictionaries: Lance would write down something of theirs that later versions lack.
+    """
+    fitted = _new_rows(metadata, rows)
+    if any(is_blob(field.type) or is_marked(field) or _has_dictionary(field.type) for field in fitted.schema):
+        return None
+    return leaf_data.create_with_rows(root, location, fitted)
+
+
+def _has_dictionary(kind: pa.DataType) -> bool:
+    """Whether a type, or one inside it, is a dictionary."""
+    inner = [kind.field(at).type for at in range(kind.num_fields)]
+    return pa.types.is_dictionary(kind) or any(map(_has_dictionary, inner))
+
+
+def _new_rows(metadata: TableMetadata, rows: pa.Table) -> pa.Table:
+    """Rows of the table in the columns of a new leaf."""
     schema = _known(metadata).new
-    fitted = rows.rename_columns(schema.names).cast(schema)
-    return schema, leaf_data.stage(root, location, fitted, base=None, file_bytes=file_bytes)
+    return rows.rename_columns(schema.names).cast(schema)
 
 
 def as_it_is(root: Root, metadata: TableMetadata, location: str, version: int | None) -> Prepared | None:
     """A version of a leaf that takes rows of the table's schema as it is, open; None if another must be made."""
     kept = kept_leaf(root, location, version)
-    handle = leaf_handle.open_leaf(root, location, version) if kept is None else kept
+    shared = None if version is None or metadata.foreign else cache.session
+    handle = leaf_handle.open_leaf(root, location, version, session=shared) if kept is None else kept
     met, kind = _known(metadata).met, _kind(handle)
     if (columns := met.get(kind)) is None:
         shape = leaf_handle.shape_of(handle)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lancepart.commit import conflicts
 from lancepart.commit.conflicts import LeafEffect, StaleReadError
-from lancepart.commit.leaf_schema import Prepared, as_it_is, prepared, stage_new_rows
+from lancepart.commit.leaf_schema import Prepared, as_it_is, create_with_rows, prepared, stage_new_rows
 from lancepart.commit.upsert_keys import KeyIndex
 from lancepart.errors import CommitConflictError
 from lancepart.format.records import Stats
@@ -161,7 +161,7 @@ class LeafWrites:
             ready = as_it_is(self.root, self.metadata, self.location, self._base)
         if ready is None:
             self.delete(addresses)
-            if (staged := self.stage(rows)) is not None:
+            if not self._created_with(rows) and (staged := self.stage(rows)) is not None:
                 self.add([staged])
             return
         staged = self.stage(rows, ready=ready)
@@ -174,6 +174,18 @@ class LeafWrites:
         self.ids, self.schema = staged.ids, staged.schema
         self.pending = (*self.pending, *items)
         self._grow(staged.fragments.rows, staged.fragments.bytes, len(items))
+
+    def _created_with(self, rows: list[pa.Table]) -> bool:
+        """Make the first version of a new leaf out of its rows at once, if they are one table."""
+        made = None
+        if self.head is None and self.is_new and len(rows) == 1:
+            made = create_with_rows(self.root, self.metadata, self.location, rows[0])
+        if made is None:
+            return False
+        self.head, fragments = made
+        self.pending = (*self.pending, *fragments.items)
+        self._grow(fragments.rows, fragments.bytes, len(fragments.items))
+        return True
 
     def stage(
         self, rows: list[pa.Table], *, file_bytes: int | None = None, ready: Prepared | None = None
@@ -300,6 +312,9 @@ class LeafWrites:
 
     def measured(self) -> Stats:
         """How much the transaction's own version holds."""
+        known = leaf_record.noted_size(self.root, self.location, self._base)
+        if known is not None:
+            return Stats(rows=known[0], bytes=known[1], fragments=known[2])
         handle = leaf_handle.open_leaf(self.root, self.location, self._base)
         leaf_record.note(self.root, self.location, handle)
         rows, size, fragments = leaf_handle.measure(handle)

@@ -81,9 +81,11 @@ def compact(work: Compacting) -> int | None:
     place = work.place
     version = place.leaf.read_version
     assert version is not None
-    before = leaf_handle.open_leaf(place.root, place.leaf.location, version)
     names = {index.name for index in work.indices}
-    parts = leaf_index.recorded(place.root, place.leaf.location, before, names) if names else []
+    parts: Sequence[RecordedPart] = []
+    if names:
+        before = leaf_handle.open_leaf(place.root, place.leaf.location, version)
+        parts = leaf_index.recorded(place.root, place.leaf.location, before, names)
     newer = leaf_compaction.compact(
         place.root,
         place.leaf.location,

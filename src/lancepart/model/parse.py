@@ -23,6 +23,7 @@ from lancepart.model.predicate_chains import all_of, any_of, none_of
 from lancepart.model.sql_errors import filter_hint, missing_column, missing_function, plain
 from lancepart.model.sql_text import Token, depth, tokens
 from lancepart.model.terms import FUNCTION_NAMES, bind_terms
+from lancepart.model.zoned_literals import with_zones
 
 _LOCK = Lock()
 _TABLE = "filtered_rows"
@@ -35,6 +36,7 @@ _CONNECTIVE = re.compile(r"\b(?:and|or|not|case)\b", re.IGNORECASE)
 _OPERATOR = re.compile(r"[^\w\s,'\"`().]+")
 _PLACEHOLDER = re.compile(r"Unimplemented Expr type: (\$\w+)")
 _EMPTY_LIST = re.compile(r"\bin\s*\(\s*\)", re.IGNORECASE)
+_NULL_LISTED = re.compile(r"\bin\s*\([^()]*\bnull\b", re.IGNORECASE)
 _NO_TABLE = re.compile(r"table '[^']*' not found", re.IGNORECASE)
 _RESHAPING = ("common_sub_expression_eliminate", "extract_leaf_expressions", "push_down_leaf_projections")
 
@@ -61,15 +63,16 @@ class _Reader:
     """Parses one filter: a short one at once, a long one in pieces that DataFusion's recursion can handle."""
 
     def __init__(self, sql: str, schema: pa.Schema) -> None:
-        self._sql = sql
+        self._sql = with_zones(sql)
         self._schema = schema
+        self._apart = bool(_NULL_LISTED.search(self._sql))
 
     def whole(self) -> Predicate:
         """The filter as a tree."""
         if nesting_of(self._sql) > _SHALLOW:
             _refuse_tried(self._sql)
         decimals = decimal_names(self._schema)
-        if not decimals and _is_plain(self._sql):
+        if not decimals and not self._apart and _is_plain(self._sql):
             return self._read(self._sql)
         try:
             found = tokens(self._sql)
@@ -83,7 +86,7 @@ class _Reader:
         for atom in atoms:
             _refuse_long(found[atom.first : atom.last])
         replaced = exact_numbers(found, atoms, decimals)
-        if _is_plain(self._sql):
+        if not self._apart and _is_plain(self._sql):
             return self._read(_with(self._sql, 0, len(self._sql), replaced))
         return self._built(shape, self._texts(found, atoms, replaced))
 
@@ -99,14 +102,18 @@ class _Reader:
         return texts
 
     def _built(self, node: Node, texts: dict[Atom, str]) -> Predicate:
-        """A large node: its small operands are read together, its large ones by themselves."""
-        if node.size <= _FEW and node.depth <= _SHALLOW:
+        """A large node: its small operands are read together, its large ones by themselves.
+
+        All are, where a list has a NULL: DataFusion would merge it with other lists as if it had none.
+        """
+        if isinstance(node, Atom) or (not self._apart and node.size <= _FEW and node.depth <= _SHALLOW):
             return self._read(_spelled(node, texts))
         if isinstance(node, Negation):
             return none_of(self._built(node.operand, texts))
         assert isinstance(node, Chain)
         joined = all_of if node.operator == "AND" else any_of
-        return joined([self._built(part, texts) for part in _grouped(node)])
+        parts = node.parts if self._apart else _grouped(node)
+        return joined([self._built(part, texts) for part in parts])
 
     def _read(self, sql: str) -> Predicate:
         context = _context(_with_storage_types(self._schema))

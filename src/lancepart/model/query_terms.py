@@ -18,6 +18,7 @@ from lancepart.errors import UnsupportedOperationError, reraise_interrupt
 from lancepart.model.sql_text import Token, arguments, closing, tokens
 from lancepart.model.terms import FUNCTION_NAMES, bound_function, has_terms, split_size, transform_of
 from lancepart.model.transforms import Transform
+from lancepart.model.zoned_literals import with_zones
 
 _UNFIT = pa.map_(pa.string(), pa.struct([("lancepart", pa.duration("s"))]))
 _MARK = "lancepart_term_"
@@ -57,6 +58,7 @@ def bind_query(context: SessionContext, sql: str) -> BoundQuery:
 
     The context has the tables that the query reads; they may be empty.
     """
+    sql = with_zones(sql)
     if not has_terms(sql):
         return BoundQuery(text=sql)
     calls = list(_calls(sql))

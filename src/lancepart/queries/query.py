@@ -23,6 +23,7 @@ from lancepart.model.public import public
 from lancepart.model.query_terms import READ_ONLY, BoundQuery, bind_query
 from lancepart.model.sql_errors import missing_column, missing_function, missing_table, plain
 from lancepart.model.terms import has_terms, spelled
+from lancepart.model.zoned_literals import with_zones
 from lancepart.queries import kept_columns
 from lancepart.queries.floats import guarded_columns, plan_text, register_guarded
 from lancepart.queries.scan_filters import ScanFilter, scans_of
@@ -108,7 +109,7 @@ class Query(Result):
     def _bound(self) -> BoundQuery:
         """The query with its partition functions bound to the types that DataFusion plans it with."""
         if not has_terms(self.text):
-            return BoundQuery(text=self.text)
+            return BoundQuery(text=with_zones(self.text))
         try:
             return bind_query(self._without_rows(), self.text)
         except Exception as error:

@@ -32,7 +32,7 @@ def compact(root: Root, location: str, *, base: int, target_rows: int, rebuilt: 
             return None
         done = [task.execute(handle) for task in plan.tasks]
     groups = [lance.LanceOperation.RewriteGroup(_originals(handle, item), item.new_fragments) for item in done]
-    return leaf_data.commit_version(root, location, lance.LanceOperation.Rewrite(groups, []), base)
+    return leaf_data.commit_version(root, location, lance.LanceOperation.Rewrite(groups, []), base, handle=handle)
 
 
 def _originals(handle: lance.LanceDataset, done: RewriteResult) -> list[FragmentMetadata]:

@@ -15,6 +15,7 @@ from lance.schema import LanceSchema
 
 from lancepart.storage.alignment import aligned
 from lancepart.storage.blob_schema import stored_schema
+from lancepart.storage.cache import cache
 from lancepart.storage.leaf_handle import (
     LeafHandle,
     Offsets,
@@ -94,11 +95,42 @@ class _Limits(TypedDict, total=False):
     max_bytes_per_file: int
 
 
+def create_with_rows(root: Root, location: str, rows: pa.Table) -> tuple[int, Fragments] | None:
+    """Make version 1 of a new leaf out of rows, in one call of Lance's; its number, and the fragments.
+
+    None if the directory has a version already. Columns must not be blobs, whose encoding is chosen elsewhere. Leaves
+    made in one session share their connection to the store.
+    """
+    with storage_errors(f"create the leaf at {location!r}", root):
+        uri, options = leaf_uri(root, location), root.lance_options
+        try:
+            done = lance.write_dataset(
+                aligned(rows), uri, schema=rows.schema, mode="create", session=cache.session, storage_options=options
+            )
+        except OSError as error:
+            if _EXISTS not in str(error):
+                raise
+            return None
+        note(root, location, done)
+        items = tuple(item.metadata for item in done.get_fragments())
+    return int(done.version), Fragments(location=location, items=items)
+
+
 def _write_new(rows: pa.Table, uri: str, options: dict[str, str] | None, limits: _Limits) -> list[FragmentMetadata]:
     """Write fragments of a new leaf; in overwrite mode Lance would warn that there is no dataset yet."""
     given = aligned(rows)
     try:
-        return list(write_fragments(given, uri, schema=rows.schema, mode="create", storage_options=options, **limits))
+        return list(
+            write_fragments(
+                given,
+                uri,
+                schema=rows.schema,
+                mode="create",
+                storage_options=options,
+                session=cache.session,
+                **limits,
+            )
+        )
     except OSError as error:
         if _EXISTS not in str(error):
             raise

@@ -54,6 +54,16 @@ def noted(root: Root, location: str, version: int | None) -> tuple[LeafFiles, Js
     return (None, None) if version is None else _noted.get((root.uri, location, version), (None, None))
 
 
+def noted_size(root: Root, location: str, version: int | None) -> tuple[int, int, int] | None:
+    """The rows, bytes and fragments of a version of a leaf by what was noted of it; None if it was not."""
+    found = noted(root, location, version)[0]
+    if found is None:
+        return None
+    rows = sum(item.rows - (0 if item.deletion is None else item.deletion.rows) for item in found.fragments)
+    size = sum(file.size or 0 for item in found.fragments for file in item.files)
+    return rows, size, len(found.fragments)
+
+
 def describe(handle: LeafHandle) -> LeafFiles | None:
     """The fragments of an open leaf; None if they are many, or have more than files of the leaf's own directory."""
     if fragment_count(handle) > _MOST_FRAGMENTS:

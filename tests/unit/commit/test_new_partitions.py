@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import lance
+import pyarrow as pa
 import pytest
 
 import lancepart as lp
+from lancepart.storage import leaf_data, leaf_handle
 from tests.support.catalogs import Place
 from tests.support.processes import CREW, Crew, hire
 from tests.unit.commit import actions
@@ -73,3 +75,62 @@ def test_changes_of_the_schema_at_once_all_stay_with_ids_of_their_own(crew: Crew
     assert [outcome.message for outcome in outcomes if not outcome.won] == []
     assert set(table.schema.names) == {"id", "k", "n", *(f"x{number}" for number in range(CREW))}
     assert sorted(table.metadata.columns) == list(range(3 + CREW))
+
+
+TEXTS = pa.dictionary(pa.int32(), pa.string())
+ONE, SEVERAL = {"create_with_rows"}, {"stage", "create_leaf"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        (pa.field("data", pa.large_binary()), b"a", ONE),
+        (pa.field("data", pa.large_binary(), metadata={"lance-encoding:blob": "true"}), b"a", SEVERAL),
+        (pa.field("data", TEXTS), "a", SEVERAL),
+        (pa.field("data", pa.struct([("x", TEXTS), ("y", pa.int8())])), {"x": "a", "y": 1}, SEVERAL),
+        (pa.field("data", pa.list_(pa.struct([("y", pa.int8())]))), [{"y": 1}], ONE),
+    ],
+    ids=["bytes", "blobs", "dictionary", "struct of a dictionary", "list"],
+)
+def test_new_partitions_are_made_in_one_step_unless_they_hold_blobs_or_dictionaries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, field: pa.Field, value: object, expected: set[str]
+) -> None:
+    steps = []
+    for name in ("create_with_rows", "stage", "create_leaf"):
+        plain = getattr(leaf_data, name)
+        monkeypatch.setattr(
+            leaf_data,
+            name,
+            lambda *given, name=name, plain=plain, **more: (steps.append(name), plain(*given, **more))[1],
+        )
+    table = lp.create_table(tmp_path / "t", pa.schema([pa.field("k", pa.int64()), field]), ["k"])
+    table.append([{"k": 1, "data": value}, {"k": 2, "data": value}])
+    assert set(steps) == expected
+    table.add_column(pa.field("more", pa.int64()))
+    table.append([{"k": 1, "data": value, "more": 5}])
+    assert sorted((row["k"], row["data"], row["more"] or 0) for row in table.scan().to_list()) == [
+        (1, value, 0),
+        (1, value, 5),
+        (2, value, 0),
+    ]
+
+
+def test_compaction_opens_each_partition_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = lp.create_table(tmp_path / "t", pa.schema([("k", pa.int64()), ("n", pa.int64())]), ["k"])
+    for _ in range(2):
+        table.append(pa.table({"k": range(5), "n": range(5)}))
+    opened, plain = [], lance.dataset
+
+    def counted(uri: str, *given: object, **more: object) -> lance.LanceDataset:
+        if "$dataset" in uri:
+            opened.append(uri)
+        return plain(uri, *given, **more)
+
+    monkeypatch.setattr(lance, "dataset", counted)
+    assert table.maintenance.compact(progress=False).changed == 5
+    assert len(opened) == 5
+    monkeypatch.undo()
+
+    for leaf in table.scan().plan().leaves:
+        handle = leaf_handle.open_leaf(table._manifest.root, leaf.location, leaf.read_version)
+        assert (leaf.stats.rows, leaf.stats.bytes, leaf.stats.fragments) == leaf_handle.measure(handle)

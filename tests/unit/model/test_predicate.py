@@ -12,6 +12,7 @@ import pytest
 from datafusion import SessionContext
 
 from lancepart.errors import InvalidInputError
+from lancepart.model.filtering import matching_rows
 from lancepart.model.parse import parse
 from lancepart.model.predicate import And, Comparison, Constant, In, Not, Opaque, Or, StartsWith, is_portable
 from lancepart.model.quoting import quote_identifier, quote_literal
@@ -276,3 +277,18 @@ def test_the_sql_of_a_filter_means_the_same_to_lance(where: str, tmp_path: Path)
 
     assert is_portable(predicate)
     assert found == context.sql(f"SELECT k FROM t WHERE {where} ORDER BY k").to_arrow_table().column("k").to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("n NOT IN (NULL, 1) OR n NOT IN (1, 3)", [2, 4]),
+        ("NOT (n IN (NULL, 1)) OR NOT (n IN (1, 3)) OR n = 9", [2, 4]),
+        ("(n NOT IN (1, NULL) OR n NOT IN (1, 3)) AND n < 4", [2]),
+        ("n IN (NULL, 1) OR n IN (3)", [1, 3]),
+        ("n NOT IN (NULL, 1)", []),
+    ],
+)
+def test_a_null_in_a_list_is_not_lost_where_lists_are_merged(where: str, expected: list[int]) -> None:
+    rows = pa.RecordBatch.from_pydict({"n": [1, 2, 3, 4, None]})
+    assert matching_rows(rows, parse(where, rows.schema)).column("n").to_pylist() == expected

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lancepart.storage import leaf_data, leaf_handle
+from lancepart.storage import leaf_data, leaf_handle, leaf_record
 from lancepart.storage.root import Root
 from lancepart.storage.translate import ConflictError
 from tests.support.catalogs import rows
@@ -56,3 +56,23 @@ def test_columns_are_added_by_metadata_only(root: Root, first: int) -> None:
     found = leaf_handle.open_leaf(root, "leaf", wider).scanner().to_table()
     assert found.column("extra").null_count == 3
     assert leaf_handle.open_leaf(root, "leaf", first).schema.names == ["id", "name"]
+
+
+def test_rows_and_the_first_version_of_a_leaf_are_written_at_once(root: Root) -> None:
+    made = leaf_data.create_with_rows(root, "leaf", rows(1, 2, 3))
+    staged = leaf_data.stage(root, "other", rows(1, 2, 3), base=None)
+    two = leaf_data.create_leaf(root, "other", rows().schema, staged.items)
+
+    assert made is not None
+    version, fragments = made
+    one, other = (leaf_handle.open_leaf(root, *each) for each in (("leaf", version), ("other", two)))
+    assert ids(root, version) == [1, 2, 3]
+    assert (version, one.schema, leaf_handle.shape_of(one)) == (two, other.schema, leaf_handle.shape_of(other))
+    assert leaf_handle.measure(one) == leaf_handle.measure(other) == (3, fragments.bytes, 1)
+    assert [item.to_json() for item in fragments.items] == [item.metadata.to_json() for item in one.get_fragments()]
+    assert leaf_record.noted_size(root, "leaf", version) == leaf_handle.measure(one)
+
+
+def test_a_leaf_that_is_there_is_not_created_again(root: Root, first: int) -> None:
+    assert leaf_data.create_with_rows(root, "leaf", rows(7)) is None
+    assert ids(root, None) == ids(root, first) == [1, 2, 3]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lancepart.format.fragments import LeafFiles
-from lancepart.storage import leaf_record
+from lancepart.storage import leaf_handle, leaf_record
 from lancepart.storage.root import Root
 from tests.support.catalogs import Place
 
@@ -44,6 +44,8 @@ def test_fragments_are_recorded_and_come_back_as_they_were(local: Place) -> None
     assert leaf_record.noted(root, "leaf", made.version) == (found, found.to_json())
     assert leaf_record.noted(root, "leaf", made.version + 1) == (None, None)
     assert leaf_record.noted(root, "other", made.version) == (None, None)
+    assert leaf_record.noted_size(root, "leaf", made.version) == leaf_handle.measure(made)
+    assert leaf_record.noted_size(root, "leaf", made.version + 1) is None
 
 
 @pytest.mark.parametrize(

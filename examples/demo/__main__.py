@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from examples.demo.page import write_page
-from examples.demo.screen import Screen
+from examples.demo.screen import Screen, quiet_lance
 from examples.demo.steps import Demo, Step
 
 
@@ -17,6 +17,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000, help="how many events to make")
     parser.add_argument("--report", type=Path, default=Path("demo-report.html"), help="where to write the report")
     options = parser.parse_args()
+    quiet_lance()
     start = time.perf_counter()
     done: list[Step] = []
     with tempfile.TemporaryDirectory(prefix="lancepart-demo-") as folder, Screen() as screen:

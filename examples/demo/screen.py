@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,11 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from examples.demo.steps import Step
+
+
+def quiet_lance() -> None:
+    """Keep Lance's remarks about small indices off the screen; it reads this when it is first imported."""
+    os.environ.setdefault("LANCE_LOG", "error")
 
 
 class Screen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,26 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+
+
+INDEX = """
+import sys
+from examples.demo.screen import quiet_lance
+quiet_lance()
+import numpy as np, pyarrow as pa, lancepart as lp
+vectors = pa.FixedSizeListArray.from_arrays(np.repeat(np.arange(5, dtype="float32"), 16 * 1000), 16)
+table = lp.create_table_from(sys.argv[1], pa.table({"k": ["a"] * 5000, "v": vectors}), partition_by=["k"])
+table.maintenance.create_index("v", progress=False)
+assert table.inspect.indices().num_rows
+"""
+
+
+@pytest.mark.slow
+def test_the_screen_is_kept_free_of_what_lance_logs(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", INDEX, str(tmp_path / "t")]
+    environment = {name: value for name, value in os.environ.items() if name != "LANCE_LOG"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.slow

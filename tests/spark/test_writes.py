@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -90,6 +92,22 @@ def test_partition_columns_in_sparks_own_way(spark: Any, root: str) -> None:
     frame(spark).write.format("lancepart").partitionBy("k").save(root)
     assert content(root) == Counter(ROWS)
     assert [field.field_id for field in lp.open_table(root).spec.fields] == ["k"]
+
+
+def test_a_folder_without_a_slash_in_its_name_is_a_path_too(spark: Any, tmp_path: Path) -> None:
+    place = Path(spark._jvm.java.lang.System.getProperty("user.dir")) / f"bare-{tmp_path.name}-{os.getpid()}"
+    try:
+        with pytest.raises(Exception, match="countri"):
+            save(frame(spark), place.name, "errorifexists", partition_by="countri")
+        with pytest.raises(Exception, match="partition_by"):
+            save(frame(spark), place.name, "errorifexists")
+        save(frame(spark), place.name, "errorifexists", partition_by="k")
+        with pytest.raises(Exception, match="already exists"):
+            save(frame(spark), place.name, "errorifexists", partition_by="k")
+        save(frame(spark), place.name, "ignore", partition_by="k")
+        assert content(str(place)) == Counter(ROWS)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 @pytest.mark.slow

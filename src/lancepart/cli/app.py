@@ -5,6 +5,7 @@ So the help and the completion of names come at once; importing everything takes
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -121,5 +122,6 @@ def _main(
 
 
 def main() -> None:
-    """Run the command."""
+    """Run the command; what Lance itself logs is shown from errors up, unless ``LANCE_LOG`` says otherwise."""
+    os.environ.setdefault("LANCE_LOG", "error")
     app(prog_name="lancepart")

@@ -138,6 +138,14 @@ def test_a_failure_is_one_line_and_an_exit_code(name: str, folder: Path) -> None
     assert ("already" if name == "create" else "nowhere") in done.stderr
 
 
+def test_what_lance_logs_of_an_index_is_not_shown(folder: Path) -> None:
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array([float(n // 16_000) for n in range(80_000)], pa.float32()), 16)
+    lp.create_table_from("same", pa.table({"v": vectors}), partition_by=[])
+    done = run("index same v", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["changed"]
+
+
 def test_debug_shows_the_traceback(folder: Path) -> None:
     done = run("info nowhere --debug")
     assert done.returncode == 1

@@ -67,12 +67,12 @@ public final class PathCatalog implements StagingTableCatalog, PartitionFunction
 
   @Override
   public boolean tableExists(Identifier id) {
-    return isPath(id) && PartitionedTable.exists(path(id));
+    return isNamed(id) && PartitionedTable.exists(path(id));
   }
 
   @Override
   public StagedTable stageCreate(Identifier id, TableInfo info) throws TableAlreadyExistsException {
-    if (!isPath(id)) {
+    if (!isNamed(id)) {
       throw refused("made");
     }
     if (PartitionedTable.exists(path(id))) {
@@ -96,9 +96,19 @@ public final class PathCatalog implements StagingTableCatalog, PartitionFunction
     return id instanceof PathIdentifier || (id.namespace().length == 0 && id.name().contains("/"));
   }
 
+  /** Whether a name is a path, also one without a slash if this thread is about to write to it. */
+  private boolean isNamed(Identifier id) {
+    return isPath(id) || (id.namespace().length == 0 && kept(id) != null);
+  }
+
   private PathIdentifier path(Identifier id) {
+    PathIdentifier kept = kept(id);
+    return kept != null ? kept : PathIdentifier.of(id.name(), options);
+  }
+
+  private PathIdentifier kept(Identifier id) {
     PathIdentifier kept = id instanceof PathIdentifier path ? path : written.get();
-    return kept != null && kept.name().equals(id.name()) ? kept : PathIdentifier.of(id.name(), options);
+    return kept != null && kept.name().equals(id.name()) ? kept : null;
   }
 
   @Override

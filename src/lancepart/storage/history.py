@@ -27,6 +27,8 @@ from lancepart.storage.manifest_rows import TABLE_VERSION, Row
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import MissingError, storage_errors
 
+_TAG_READS = 10
+
 _SPEC_KEY = re.compile(rf"{SPEC_PREFIX}([0-9]+)")
 
 
@@ -188,12 +190,18 @@ def _records(handle: lance.LanceDataset, operation: lance.LanceOperation.BaseOpe
 
 
 def tags(manifest: Manifest) -> dict[str, int]:
-    """The named snapshots."""
+    """The named snapshots; read again where a name is taken away between its listing and its reading."""
     handle = manifest.snapshot().handle
     if handle is None:
         return {}
-    with storage_errors("read the tags of __manifest", manifest.root):
-        return {name: int(entry["version"]) for name, entry in handle.tags.list().items()}
+    for left in reversed(range(_TAG_READS)):
+        try:
+            with storage_errors("read the tags of __manifest", manifest.root):
+                return {name: int(entry["version"]) for name, entry in handle.tags.list().items()}
+        except MissingError:
+            if not left:
+                raise
+    return {}
 
 
 def _tags_hint(name: str, manifest: Manifest) -> str:

@@ -66,10 +66,15 @@ def marks_of(handle: Dataset) -> dict[str, str]:
 
 
 def create(root: Root, uri: str, schema: pa.Schema, marks: Mapping[str, str]) -> Dataset:
-    """Create a union without rows at an unused path."""
+    """Create a union without rows at an unused path; ConflictError if another publisher has just made it."""
     operation = lance.LanceOperation.Overwrite(schema.with_metadata(dict(marks)), [])
-    with storage_errors(f"make a dataset at {uri!r}", root):
-        return lance.LanceDataset.commit(uri, operation, storage_options=root.lance_options, max_retries=0)
+    if find(root, uri) is not None:
+        raise ConflictError(f"another publisher has just made the dataset at {uri!r}")
+    try:
+        with storage_errors(f"make a dataset at {uri!r}", root):
+            return lance.LanceDataset.commit(uri, operation, storage_options=root.lance_options, max_retries=0)
+    except MissingError as error:
+        raise ConflictError(f"another publisher made the dataset at {uri!r} meanwhile: {error}") from None
 
 
 def bases_of(handle: Dataset) -> Bases:

@@ -23,7 +23,7 @@ from lancepart.errors import (
 )
 from lancepart.maintain import collect, publish_union
 from lancepart.read.published_union import Publishing
-from lancepart.storage import history
+from lancepart.storage import history, published
 from tests.support import layouts
 from tests.support.catalogs import Place
 from tests.support.countries import SCHEMA, rows
@@ -377,7 +377,7 @@ def test_a_publisher_that_another_overtakes_leaves_the_newer_dataset_and_its_tag
             other.append(rows(18))
             other.publish_lance()
 
-    def published(self: Publishing, *arguments: Any) -> Any:
+    def watched(self: Publishing, *arguments: Any) -> Any:
         done = plain(self, *arguments)
         if when == "before":
             overtake()
@@ -388,9 +388,41 @@ def test_a_publisher_that_another_overtakes_leaves_the_newer_dataset_and_its_tag
             overtake()
         delete(*arguments)
 
-    monkeypatch.setattr(Publishing, "publish", published)
+    monkeypatch.setattr(Publishing, "publish", watched)
     monkeypatch.setattr(history, "delete_tag", deleted)
     table.append(rows(12))
+    dataset = table.publish_lance()
+
+    assert turns == [when]
+    assert_same(lance.dataset(dataset.uri), table, local)
+    (shown,) = table.inspect.unions().to_pylist()
+    assert shown["pinned"] == [shown["snapshot"]]
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_of_two_that_make_a_dataset_one_updates_that_of_the_other(
+    local: Place, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """Another one makes it before this one does, or in the middle of it: Lance finds no version 0 to go on from."""
+    table, other = table_at(local), lp.open_table(local.root)
+    create, found, turns = published.create, published.find, []
+
+    def overtaken(*arguments: Any) -> Any:
+        if not turns:
+            turns.append(when)
+            other.append(rows(18))
+            other.publish_lance()
+            if when == "meanwhile":
+                monkeypatch.setattr(published, "find", lambda *_: monkeypatch.setattr(published, "find", found))
+                monkeypatch.setattr(lance.LanceDataset, "commit", failing)
+        return create(*arguments)
+
+    def failing(*_: Any, **__: Any) -> Any:
+        monkeypatch.setattr(lance.LanceDataset, "commit", commit)
+        raise OSError("Dataset at path union.lance/_versions/0.manifest was not found")
+
+    commit = lance.LanceDataset.commit
+    monkeypatch.setattr(published, "create", overtaken)
     dataset = table.publish_lance()
 
     assert turns == [when]

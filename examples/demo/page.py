@@ -33,6 +33,7 @@ svg text.small { font-size: 11.5px; fill: var(--soft); } rect.ours, circle.ours 
 rect.other, circle.other { fill: var(--other); } rect.idle { fill: var(--idle); }
 polyline { fill: none; stroke-width: 2; }
 polyline.ours { stroke: var(--ours); } polyline.other { stroke: var(--other); }
+@media (max-width: 40rem) { table { display: block; overflow-x: auto; } }
 line.axis { stroke: var(--soft); } line.grid { stroke: var(--line); }
 .key span { display: inline-block; width: .8rem; height: .8rem; border-radius: 2px; margin: 0 .35rem 0 .9rem; }
 """

@@ -80,6 +80,8 @@ def verdict(step: Step) -> str:
     if step.parquet is None:
         return step.without
     ratio = step.parquet / step.ours
+    if 0.95 < ratio < 1.05:
+        return "about as fast"
     return f"{ratio:.1f} times as fast" if ratio >= 1 else f"{1 / ratio:.1f} times as slow"
 
 

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from examples.demo.screen import verdict
+from examples.demo.steps import Step
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,6 +33,19 @@ def test_the_screen_is_kept_free_of_what_lance_logs(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "LANCE_LOG"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("ours", "parquet", "said"),
+    [
+        (1.0, 2.0, "2.0 times as fast"),
+        (2.0, 1.0, "2.0 times as slow"),
+        (1.97, 2.0, "about as fast"),
+        (1.0, None, "none"),
+    ],
+)
+def test_times_are_compared_in_words(ours: float, parquet: float | None, said: str) -> None:
+    assert verdict(Step("a step", ours=ours, parquet=parquet, without="")) == said
 
 
 @pytest.mark.slow

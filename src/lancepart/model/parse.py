@@ -19,7 +19,7 @@ from lancepart.model.filtering import session_config
 from lancepart.model.mismatches import blamed, refuse_mismatches
 from lancepart.model.parse_tree import from_plan
 from lancepart.model.predicate import Predicate, nesting_of
-from lancepart.model.predicate_chains import all_of, any_of, none_of
+from lancepart.model.predicate_chains import all_of, any_of
 from lancepart.model.sql_errors import filter_hint, missing_column, missing_function, plain
 from lancepart.model.sql_text import Token, depth, tokens
 from lancepart.model.terms import FUNCTION_NAMES, bind_terms
@@ -36,7 +36,7 @@ _CONNECTIVE = re.compile(r"\b(?:and|or|not|case)\b", re.IGNORECASE)
 _OPERATOR = re.compile(r"[^\w\s,'\"`().]+")
 _PLACEHOLDER = re.compile(r"Unimplemented Expr type: (\$\w+)")
 _EMPTY_LIST = re.compile(r"\bin\s*\(\s*\)", re.IGNORECASE)
-_NULL_LISTED = re.compile(r"\bin\s*\([^()]*\bnull\b", re.IGNORECASE)
+_LIST, _NULL = re.compile(r"\bin\s*\(", re.IGNORECASE), re.compile(r"(?<!\bis )(?<!\bnot )\bnull\b", re.IGNORECASE)
 _NO_TABLE = re.compile(r"table '[^']*' not found", re.IGNORECASE)
 _RESHAPING = ("common_sub_expression_eliminate", "extract_leaf_expressions", "push_down_leaf_projections")
 
@@ -65,7 +65,7 @@ class _Reader:
     def __init__(self, sql: str, schema: pa.Schema) -> None:
         self._sql = with_zones(sql)
         self._schema = schema
-        self._apart = bool(_NULL_LISTED.search(self._sql))
+        self._apart = bool(_LIST.search(self._sql) and _NULL.search(self._sql))
 
     def whole(self) -> Predicate:
         """The filter as a tree."""
@@ -101,19 +101,21 @@ class _Reader:
             texts[atom] = _with(self._sql, start, end, own)
         return texts
 
-    def _built(self, node: Node, texts: dict[Atom, str]) -> Predicate:
-        """A large node: its small operands are read together, its large ones by themselves.
+    def _built(self, node: Node, texts: dict[Atom, str], *, negated: bool = False) -> Predicate:
+        """A large node, or its negation: its small operands are read together, its large ones by themselves.
 
-        All are, where a list has a NULL: DataFusion would merge it with other lists as if it had none.
+        All are, where a list has a NULL: DataFusion would merge it with other lists as if it had none. Each is read as
+        a filter, in which NULL is as good as false, so that a NOT must be part of what is read.
         """
         if isinstance(node, Atom) or (not self._apart and node.size <= _FEW and node.depth <= _SHALLOW):
-            return self._read(_spelled(node, texts))
+            text = _spelled(node, texts)
+            return self._read(f"NOT ({text})" if negated else text)
         if isinstance(node, Negation):
-            return none_of(self._built(node.operand, texts))
+            return self._built(node.operand, texts, negated=not negated)
         assert isinstance(node, Chain)
-        joined = all_of if node.operator == "AND" else any_of
+        joined = any_of if (node.operator == "OR") != negated else all_of
         parts = node.parts if self._apart else _grouped(node)
-        return joined([self._built(part, texts) for part in parts])
+        return joined([self._built(part, texts, negated=negated) for part in parts])
 
     def _read(self, sql: str) -> Predicate:
         context = _context(_with_storage_types(self._schema))

@@ -1,4 +1,4 @@
-"""Filters joined by AND and OR, or negated: without chains in chains, and long chains of equalities as lists."""
+"""Filters joined by AND and OR: without chains in chains, and long chains of equalities as lists."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
-from lancepart.model.predicate import FEW, And, Column, Comparison, In, Not, Or, Predicate
+from lancepart.model.predicate import FEW, And, Column, Comparison, In, Or, Predicate
 
 
 def all_of(operands: Iterable[Predicate]) -> Predicate:
@@ -17,11 +17,6 @@ def all_of(operands: Iterable[Predicate]) -> Predicate:
 def any_of(operands: Iterable[Predicate]) -> Predicate:
     """The disjunction of one or more predicates, without chains in chains; ``=`` of one column become one IN."""
     return _chain(Or, operands)
-
-
-def none_of(operand: Predicate) -> Predicate:
-    """The negation, without a negation inside."""
-    return operand.operand if isinstance(operand, Not) else Not(operand=operand)
 
 
 def _chain(kind: type[And] | type[Or], operands: Iterable[Predicate]) -> Predicate:

@@ -287,6 +287,12 @@ def test_the_sql_of_a_filter_means_the_same_to_lance(where: str, tmp_path: Path)
         ("(n NOT IN (1, NULL) OR n NOT IN (1, 3)) AND n < 4", [2]),
         ("n IN (NULL, 1) OR n IN (3)", [1, 3]),
         ("n NOT IN (NULL, 1)", []),
+        ("NOT (n IN (NULL))", []),
+        ("NOT (NOT (NOT (n IN (NULL))))", []),
+        ("NOT (n IN (NULL, 9) AND n > 2)", [1, 2]),
+        ("NOT (n = NULL AND (" + " OR ".join(f"n <> {k}" for k in range(10, 200)) + "))", []),
+        ("NOT (n = NULL OR NOT (" + " AND ".join(f"n < {k}" for k in range(3, 200)) + "))", []),
+        ("NOT (n IS NULL AND n = NULL) AND NOT (" + " OR ".join(f"n = {k}" for k in range(3, 200)) + ")", [1, 2]),
     ],
 )
 def test_a_null_in_a_list_is_not_lost_where_lists_are_merged(where: str, expected: list[int]) -> None:

@@ -251,8 +251,12 @@ def test_a_table_that_took_the_place_of_another_is_not_followed_on(
         assert last.read_text() != text
         last.with_name(f".{last.name}.crc").unlink()
         assert follower.go() == []
+    before = table.version
     lp.drop_table(table.root)
-    lp.create_table(table.root, SCHEMA, ["k"]).append(rows(100))
+    other = lp.create_table(table.root, SCHEMA, ["k"])
+    other.append(rows(100))
+    while told and other.version <= before:
+        other.append(rows(101))
     with pytest.raises(Exception, match="checkpoint is of another table"):
         follower.go()
 

@@ -57,13 +57,13 @@ def test_no_file_is_left_of_a_task_that_writes_after_its_table_was_taken_back(
     local: Place, monkeypatch: pytest.MonkeyPatch, partition_by: str, fails: bool
 ) -> None:
     planned = writing.plan(options(local, partition_by=partition_by), SCHEMA, APPEND)
-    stage, aborting = distributed_write._staged, threading.Lock()
+    stage, one_at_a_time = distributed_write._staged, threading.Lock()
 
     def late(*given: Any) -> Any:
-        with aborting:  # each partition is written by a thread
+        with one_at_a_time:  # each partition is written by a thread, and an abort removes what the others wrote
             planned.abort()
-        staged = stage(*given)
-        assert list(Path(local.root).rglob("*.lance"))
+            staged = stage(*given)
+            assert list(Path(local.root).rglob("*.lance"))
         if fails:
             raise OSError("the task was cancelled")
         return staged

@@ -257,7 +257,7 @@ def run_again(scenario: Scenario, place: Place) -> int | None:
     return None
 
 
-@pytest.mark.parametrize("scenario", one_in(3, SCENARIOS), ids=lambda scenario: scenario.name.replace(" ", "-"))
+@pytest.mark.parametrize("scenario", one_in(6, SCENARIOS), ids=lambda scenario: scenario.name.replace(" ", "-"))
 def test_a_kill_at_any_step_leaves_the_catalog_as_before_or_as_after(tmp_path: Path, scenario: Scenario) -> None:
     template = prepared(scenario, Place(str(tmp_path / "template")))
     before = look(template)

@@ -94,6 +94,7 @@ REST = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("action", "managed", "made", "codes"), one_in(4, SAMPLE + (REST if TORTURE else [])))
 def test_an_answer_lost_after_the_work_was_done_doubles_nothing(
     s3_server: s3.Server, losing: proxy.Proxy, action: Action, managed: bool, made: set[str], codes: set[int | None]

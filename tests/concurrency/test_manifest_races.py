@@ -58,6 +58,7 @@ def test_no_key_is_made_twice_while_indices_and_compaction_are_at_work(crew: Cre
     assert indexed == {"object_id", "object_type", "base_objects"}
 
 
+@pytest.mark.slow
 def test_no_update_of_one_row_is_lost(crew: Crew, place: Place) -> None:
     place.catalog().create_namespace(CreateNamespaceRequest(id=["counter"], properties={"n": "0"}))
     times = rounds(1 if place.options else 5, 20)
@@ -92,6 +93,7 @@ def test_root_properties_and_rows_do_not_lose_each_other(crew: Crew, local: Plac
     assert kept == {f"k{number}": "v" for number in range(4)}
 
 
+@pytest.mark.slow
 def test_writers_come_through_while_others_compact_all_the_time(crew: Crew, local: Place) -> None:
     actions.create_namespace(local, ["ns"])
     times = rounds(8, 60)
@@ -106,6 +108,7 @@ def test_writers_come_through_while_others_compact_all_the_time(crew: Crew, loca
     assert any(isinstance(operation, lance.LanceOperation.Rewrite) for operation in done)
 
 
+@pytest.mark.slow
 def test_writers_come_through_while_native_code_overwrites_the_manifest(crew: Crew, local: Place) -> None:
     actions.create_namespace(local, ["ns"])
     times = rounds(4, 30)

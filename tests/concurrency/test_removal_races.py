@@ -217,6 +217,7 @@ def test_rows_that_were_appended_through_the_catalog_outlive_a_rename(crew: Crew
         audit.whole(local, garbage=None)
 
 
+@pytest.mark.slow
 def test_a_drop_while_others_append_leaves_no_table(crew: Crew, local: Place) -> None:
     prepare(local, [], managed=True)
     for turn in range(rounds(3, 60)):

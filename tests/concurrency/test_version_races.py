@@ -53,6 +53,7 @@ def test_one_of_eight_makes_the_next_version_and_its_row_is_the_one_there(
     audit.whole(place)
 
 
+@pytest.mark.slow
 @VARIANTS
 def test_eight_append_through_pylance_and_no_row_is_lost_or_doubled(crew: Crew, place: Place, managed: bool) -> None:
     prepare(place, managed)

@@ -52,10 +52,12 @@ class TestReadsStrong(Strong, Reads):
     pass
 
 
+@pytest.mark.slow
 class TestReadsWeak(Weak, Reads):
     pass
 
 
+@pytest.mark.slow
 class TestReadsDraft(Draft, Reads):
     pass
 
@@ -68,10 +70,12 @@ class TestWritesStrong(Strong, Writes):
     pass
 
 
+@pytest.mark.slow
 class TestWritesWeak(Weak, Writes):
     pass
 
 
+@pytest.mark.slow
 class TestWritesDraft(Draft, Writes):
     pass
 
@@ -84,10 +88,12 @@ class TestChangesStrong(Strong, Changes):
     pass
 
 
+@pytest.mark.slow
 class TestChangesWeak(Weak, Changes):
     pass
 
 
+@pytest.mark.slow
 class TestChangesDraft(Draft, Changes):
     pass
 
@@ -100,10 +106,12 @@ class TestS3Strong(OnS3, Strong, Some):
     pass
 
 
+@pytest.mark.slow
 class TestS3Weak(OnS3, Weak, Some):
     pass
 
 
+@pytest.mark.slow
 class TestS3Draft(OnS3, Draft, Some):
     pass
 

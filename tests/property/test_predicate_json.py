@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -169,6 +170,7 @@ def exact(value: Any) -> Any:
             return value
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(predicate=predicates())
 def test_any_filter_comes_back_as_it_was(predicate: Predicate) -> None:

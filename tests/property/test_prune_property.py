@@ -13,6 +13,7 @@ from typing import Any
 import lance
 import numpy as np
 import pyarrow as pa
+import pytest
 from datafusion import SessionContext
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
@@ -233,6 +234,7 @@ def oracle(rows: Any, where: str) -> set[int]:
         reject()
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES)
 @given(spec=specs(FIELDS), rows=tables(), where=predicates(atoms()))
 def test_pruning_never_loses_a_matching_row(spec: PartitionSpec, rows: Any, where: str) -> None:
@@ -350,6 +352,7 @@ def test_identity_and_buckets_keep_only_leaves_that_can_match(spec: PartitionSpe
     assert_exactly_the_leaves_that_can_match(spec, TINY_ROWS, where)
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES // 3)
 @given(
     spec=specs(DAY_FIELDS),
@@ -365,6 +368,7 @@ def test_dates_keep_only_leaves_that_can_match(spec: PartitionSpec, where: str) 
     assert_exactly_the_leaves_that_can_match(within, DAY_ROWS, where)
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES // 3)
 @given(
     spec=specs(HOUR_FIELDS),

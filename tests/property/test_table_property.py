@@ -203,6 +203,7 @@ def schemas(draw: Any) -> Any:
     return pa.schema([("id", pa.int64()), *((name, draw(some.TYPES)) for name in names)])
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES)
 @given(data=st.data())
 def test_a_table_holds_and_finds_what_the_same_rows_in_memory_do(data: Any) -> None:

@@ -140,6 +140,7 @@ def test_a_published_union_follows_the_table(data: Any) -> None:
             assert multiset(published(world)) == multiset(table.scan().to_arrow())
 
 
+@pytest.mark.slow
 @settings(max_examples=max(EXAMPLES // 3, 8))
 @given(data=st.data())
 def test_a_union_of_an_older_layout_holds_what_the_scan_finds(data: Any) -> None:
@@ -159,6 +160,7 @@ def test_a_union_of_an_older_layout_holds_what_the_scan_finds(data: Any) -> None
         assert_union_is_scan(draw, table, world.rows)
 
 
+@pytest.mark.slow
 @settings(max_examples=max(EXAMPLES // 3, 8))
 @given(data=st.data())
 def test_a_union_of_leaves_that_another_client_wrote_holds_what_the_scan_finds(data: Any) -> None:

@@ -63,6 +63,7 @@ def grown(place: Place, commits: int) -> tuple[Any, dict[int, Counter[Row]]]:
     return table, past
 
 
+@pytest.mark.slow
 def test_every_kept_snapshot_reads_in_full_after_expiring_and_the_bytes_come_down(local: Place) -> None:
     table, past = grown(local, 12)
     versions = list(past)

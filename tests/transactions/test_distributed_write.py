@@ -15,6 +15,7 @@ from lancepart.commit.conflicts import StaleReadError
 from lancepart.commit.idempotency import IdempotencyKey
 from lancepart.errors import InvalidInputError, TableColumnNotFoundError
 from tests.support.catalogs import Place
+from tests.support.tiers import one_in
 from tests.transactions.tables import Row, assert_whole, content, data, make, manifest, opened
 
 OLD = [(1, "A", 1), (2, "A", 2), (3, "B", 3), (4, "C", 4)]
@@ -40,7 +41,7 @@ EXPECTED: dict[str, list[Row]] = {
 
 
 @pytest.mark.quick
-@pytest.mark.parametrize("mode", EXPECTED)
+@pytest.mark.parametrize("mode", one_in(2, EXPECTED))
 def test_tasks_write_and_one_commit_publishes(place: Place, mode: str) -> None:
     table = make(place, OLD)
     options = {"on": ["id"]} if mode == "upsert" else {}
@@ -61,7 +62,7 @@ def test_rows_that_match_a_filter_are_replaced(local: Place) -> None:
     assert_whole(table)
 
 
-@pytest.mark.parametrize("mode", EXPECTED)
+@pytest.mark.parametrize("mode", one_in(2, EXPECTED))
 def test_nothing_is_seen_before_the_commit_nor_of_a_task_that_is_not_reported(local: Place, mode: str) -> None:
     table = make(local, OLD)
     options = {"on": ["id"]} if mode == "upsert" else {}

@@ -30,6 +30,7 @@ from tests.conformance.draft import appendix
 from tests.support import s3
 from tests.support.catalogs import Place
 from tests.support.interleave import ACTED, DONE, PLANNED, Stepper
+from tests.support.tiers import one_in
 from tests.transactions.aged import DAY, grow_old
 from tests.transactions.tables import assert_whole, content, data, make, opened
 
@@ -76,7 +77,7 @@ def replace(tx: Any) -> None:
 
 
 @pytest.mark.parametrize("collector", [expire, orphans])
-@pytest.mark.parametrize("write", [append, create, delete, update, upsert, overwrite, replace])
+@pytest.mark.parametrize("write", one_in(3, [append, create, delete, update, upsert, overwrite, replace]))
 def test_a_writer_whose_files_were_collected_is_refused_and_nothing_is_lost(
     local: Place, write: Act, collector: Act
 ) -> None:
@@ -102,7 +103,7 @@ def test_a_writer_whose_files_were_collected_is_refused_and_nothing_is_lost(
 
 
 @pytest.mark.parametrize("collector", [expire, orphans])
-@pytest.mark.parametrize("mode", ["append", "overwrite", "upsert", "replace"])
+@pytest.mark.parametrize("mode", one_in(4, ["append", "overwrite", "upsert", "replace"]))
 def test_a_job_whose_files_were_collected_is_refused(local: Place, mode: str, collector: Act) -> None:
     table = make(local, ROWS)
     job = distributed_write.plan(table._manifest, mode=mode, on=("id",) if mode == "upsert" else ())
@@ -133,6 +134,7 @@ def test_a_job_that_is_published_on_a_newer_snapshot_is_still_known_to_have_begu
     assert_whole(table)
 
 
+@pytest.mark.slow
 def test_a_job_that_began_at_a_tagged_snapshot_meets_commits_that_were_cleaned_away(local: Place) -> None:
     """The tag keeps the job's snapshot, and not those after it, by which Lance would find the conflict."""
     table = make(local, ROWS)
@@ -197,7 +199,7 @@ def test_collectors_do_not_wait_for_a_job_for_ever(local: Place) -> None:
     assert_whole(table)
 
 
-@pytest.mark.parametrize("write", [append, create, upsert, replace])
+@pytest.mark.parametrize("write", one_in(2, [append, create, upsert, replace]))
 def test_a_verb_whose_files_were_collected_does_itself_again(local: Place, write: Act) -> None:
     make(local, ROWS)
     expected = make(Place(f"{local.root}-other"), ROWS)
@@ -215,7 +217,7 @@ def test_a_verb_whose_files_were_collected_does_itself_again(local: Place, write
 
 
 @pytest.mark.parametrize("collector", [expire, orphans])
-@pytest.mark.parametrize("write", [append, create, update])
+@pytest.mark.parametrize("write", one_in(3, [append, create, update]))
 def test_whoever_comes_first_wins_and_both_know(local: Place, write: Act, collector: Act) -> None:
     """The collector has listed the files of a slow writer, which publishes before the floor, or after it."""
     for first in ("writer", "collector"):
@@ -336,6 +338,7 @@ def test_the_collectors_own_clock_does_not_matter(local: Place, monkeypatch: pyt
     assert_whole(table)
 
 
+@pytest.mark.slow
 def test_snapshots_are_as_old_as_the_store_says_and_never_older_than_those_before_them(
     local: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -394,6 +397,7 @@ def test_a_dry_run_writes_nothing(local: Place) -> None:
     assert orphans(table) == counted
 
 
+@pytest.mark.slow
 def test_a_partition_that_went_and_came_back_is_collected_like_any_other(local: Place) -> None:
     table = make(local, ROWS)
     table.tags.create("start", table.version)
@@ -422,6 +426,7 @@ def test_a_partition_that_went_and_came_back_is_collected_like_any_other(local: 
     assert set(os.listdir(local.root)) == {"__manifest", *leaves}
 
 
+@pytest.mark.slow
 def test_a_partition_whose_directory_is_gone_comes_back(local: Place) -> None:
     table = make(local, ROWS)
     table.delete("bank = 'A'")
@@ -472,6 +477,7 @@ def test_the_transactions_of_leaves_go_with_their_versions(local: Place) -> None
     assert_whole(table)
 
 
+@pytest.mark.slow
 def test_all_kept_snapshots_of_an_upgraded_draft_stay_readable(local: Place) -> None:
     appendix.write_leaves(local.root)
     first, second = (f"{local.root}/{appendix.LOCATIONS[leaf]}" for leaf in (appendix.V1_LEAF, appendix.V2_LEAF))
@@ -545,6 +551,7 @@ def test_collectors_and_writers_meet_on_an_object_store_too(s3_server: s3.Server
     assert_whole(table)
 
 
+@pytest.mark.slow
 def test_snapshots_before_an_earlier_mark_are_kept_for_their_tags_only(local: Place) -> None:
     """A partition that went since the tag, and whose directory is gone, is no partition that can't be read."""
     table = make(local, ROWS)
@@ -675,6 +682,7 @@ def test_a_commit_that_was_frozen_for_hours_meets_what_came_meanwhile(
     assert len(history.stored(table._manifest)) <= 3
 
 
+@pytest.mark.slow
 def test_a_transaction_whose_snapshot_has_expired_is_refused_as_one(local: Place) -> None:
     table = make(local, ROWS)
     tx = opened(local).transaction()

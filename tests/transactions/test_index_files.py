@@ -51,6 +51,7 @@ def finds(table: Any) -> list[int]:
     return sorted(number for n in range(1, 6) for number in table.scan(f"id = {n}").to_arrow()["id"].to_pylist())
 
 
+@pytest.mark.slow
 def test_parts_that_no_kept_snapshot_declares_go(local: Place) -> None:
     table = rebuilt(local)
     (first,) = parts(table) - live(table)
@@ -132,6 +133,7 @@ def test_a_part_that_is_described_and_not_declared_yet_stays(local: Place, monke
     assert finds(opened(local)) == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_a_part_that_is_declared_meanwhile_stays(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     table = rebuilt(local)
     (first,) = parts(table) - live(table)

@@ -20,6 +20,7 @@ from lancepart.table import PartitionedTable
 from tests.support.catalogs import Place
 from tests.support.interleave import ACTED, BEGUN, ORDERS, PLANNED, Stepper, interleave
 from tests.support.processes import TORTURE, rounds
+from tests.support.tiers import one_in
 from tests.transactions import pairs
 from tests.transactions.pairs import BOTH, DATA, NAMES, RELATIONS, SAME_ROWS, Kind
 from tests.transactions.tables import Row, assert_whole, content, data, make, opened
@@ -60,7 +61,7 @@ def _orders(number: int) -> range:
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize(("second", "first", "relation", "order"), cases())
+@pytest.mark.parametrize(("second", "first", "relation", "order"), one_in(4, cases()))
 def test_the_second_of_two_commits_ends_as_the_docs_say_and_loses_nothing(
     tmp_path: Path, templates: tuple[Path, datetime], second: str, first: str, relation: str, order: int
 ) -> None:
@@ -260,7 +261,7 @@ def step(draw: random.Random, mark: int) -> tuple[str, Callable[[Any], None], Ca
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("seed", range(rounds(16, 600)))
+@pytest.mark.parametrize("seed", one_in(4, range(rounds(16, 600))))
 def test_serializable_transactions_leave_what_one_after_the_other_leaves(
     tmp_path: Path, templates: tuple[Path, datetime], seed: int
 ) -> None:

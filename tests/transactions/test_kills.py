@@ -34,7 +34,7 @@ def template(tmp_path_factory: Any) -> Path:
     return root
 
 
-@pytest.mark.parametrize("action", one_in(4, doomed.ACTIONS), ids=lambda action: action.__name__)
+@pytest.mark.parametrize("action", one_in(8, doomed.ACTIONS), ids=lambda action: action.__name__)
 def test_a_killed_writer_leaves_the_table_as_before_or_as_after(
     tmp_path: Path, template: Path, action: Callable[[Any], None]
 ) -> None:
@@ -81,6 +81,7 @@ def check_survivor(place: Place, before: Any, after: Any, kill: Kill) -> None:
     assert named | {"__manifest"} <= set(os.listdir(place.root)) <= named | older | {"__manifest"}, kill
 
 
+@pytest.mark.slow
 def test_a_weak_overwrite_that_was_killed_is_simply_run_again(tmp_path: Path) -> None:
     place = Place(str(tmp_path / "t"))
     make(place, [(1, "A", 10), (3, "B", 30)], mode="weak")

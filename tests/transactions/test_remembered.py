@@ -31,6 +31,7 @@ def assert_true(known: Snapshot, place: Place) -> int:
     return len(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", one_in(3, range(3)))
 def test_what_is_remembered_is_so(local: Place, seed: int) -> None:
     dice = random.Random(seed)
@@ -60,6 +61,7 @@ def test_what_is_remembered_is_so(local: Place, seed: int) -> None:
     assert_whole(table)
 
 
+@pytest.mark.slow
 def test_the_newest_numbers_of_leaves_are_remembered_without_their_rows(
     local: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

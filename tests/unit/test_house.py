@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,10 +31,14 @@ CONVERTERS = ("layout/", "maintain/upgrade", "commit/hive")
 
 
 def modules(*, besides: str | tuple[str, ...]) -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        name = path.relative_to(SOURCE).as_posix()
-        if not name.startswith(besides):
-            yield name, ast.parse(path.read_text())
+    return ((name, tree) for name, tree in parsed() if not name.startswith(besides))
+
+
+@cache
+def parsed() -> tuple[tuple[str, ast.Module], ...]:
+    return tuple(
+        (path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text())) for path in sorted(SOURCE.rglob("*.py"))
+    )
 
 
 def names_in(node: ast.AST) -> set[str]:

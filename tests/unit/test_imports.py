@@ -79,6 +79,7 @@ def test_importing_lancepart_imports_no_other_library() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_public_names_are_found_without_being_imported() -> None:
     run("import lancepart; assert set(lancepart.__all__) <= set(dir(lancepart)); from lancepart import *; open_table")
 
@@ -89,6 +90,7 @@ def test_importing_lancepart_leaves_out_what_a_table_does_not_need(tmp_path: Pat
     assert "lancepart.maintain.upgrade" not in found
 
 
+@pytest.mark.slow
 def test_upkeep_leaves_out_the_progress_bar_where_nobody_sees_it(tmp_path: Path) -> None:
     quiet = "import os\nfor name in ('FORCE_COLOR', 'TTY_COMPATIBLE', 'TTY_INTERACTIVE'): os.environ.pop(name, None)"
     upkeep = (
@@ -100,6 +102,7 @@ def test_upkeep_leaves_out_the_progress_bar_where_nobody_sees_it(tmp_path: Path)
     assert "rich" not in found
 
 
+@pytest.mark.slow
 def test_sparks_workers_leave_out_the_catalog() -> None:
     found = run("import lancepart.spark.source, lancepart.spark.running, lancepart.spark.writing")
     assert not {
@@ -107,6 +110,7 @@ def test_sparks_workers_leave_out_the_catalog() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [IDENTITY, TOGETHER, FIRST], ids=["identity", "threads", "imported before"])
 def test_what_is_deferred_is_the_same_as_ever(tmp_path: Path, code: str) -> None:
     run(code.format(root=str(tmp_path)) if code is IDENTITY else code)

@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -28,6 +29,7 @@ def module(name: str) -> Path | None:
     return next((path for home in ("src/lancepart", "src", "") if (path := ROOT / home / name).exists()), None)
 
 
+@cache
 def defined(path: Path) -> set[str]:
     """The classes, functions and methods of a module."""
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -31,6 +31,7 @@ def ids(table: lp.PartitionedTable) -> list[int]:
     return sorted(table.scan().to_arrow().column("id").to_pylist())
 
 
+@pytest.mark.slow
 def test_every_verb_takes_values_for_its_filter(table: lp.PartitionedTable) -> None:
     found = table.search([0.0, 0.0], where="name = $name", params={"name": EVIL}).to_list()
     assert [row["id"] for row in found] == [3]

@@ -163,6 +163,7 @@ def test_a_table_on_an_object_store_needs_its_options(ask: Any, run: Any, s3_ser
     assert not [value for key, value in place.options.items() if "secret" in key and value in shown]
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_failure(tmp_path: Path) -> None:
     made = lp.create_table(tmp_path / "t", pa.schema([("id", pa.int64())]), ["id"])
     made.append([{"id": n} for n in range(3)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import lancepart as lp
 from lancepart.report import health
@@ -29,6 +30,7 @@ def test_a_table_without_faults_has_no_findings(ask: Any, run: Any, table: lp.Pa
     assert "nothing to do" in run("health", "t").stdout
 
 
+@pytest.mark.slow
 def test_each_finding_names_a_command_that_mends_it(ask: Any, run: Any, table: lp.PartitionedTable) -> None:
     ask("index", "t", "id", "BTREE")
     for n in range(4):

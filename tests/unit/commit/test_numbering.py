@@ -197,6 +197,7 @@ def test_no_number_is_ever_given_to_two_fragments(seed: int, monkeypatch: pytest
             assert given.setdefault(number, value) == value
 
 
+@pytest.mark.slow
 def test_writers_at_once_never_take_the_same_numbers(tmp_path: Path) -> None:
     made = lp.create_table(tmp_path / "t", SCHEMA, ["k"])
 

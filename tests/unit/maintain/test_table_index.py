@@ -172,6 +172,7 @@ def test_a_look_up_of_a_release_from_before_serves_for_its_versions(table: lp.Pa
     assert (len(found.tasks()), found.count()) == (2, 1)
 
 
+@pytest.mark.slow
 def test_changes_by_a_key_read_only_the_leaf_that_holds_it(
     table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,6 +264,7 @@ def test_a_link_among_the_parts_of_indices_is_reported_and_not_followed(tmp_path
     assert table.count_rows("k > 0") == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["id", "v"])
 def test_a_damaged_part_is_searched_without_reported_and_built_anew(
     table: lp.PartitionedTable, column: str, large: None
@@ -286,6 +288,7 @@ def ways(table: lp.PartitionedTable, **options: bool) -> list[str]:
     return table.search([0.0] * WIDTH, **options).explain().split("vectors: ")[1].splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("large")
 def test_a_table_wide_index_that_covers_few_rows_gives_way_to_those_of_leaves(
     table: lp.PartitionedTable, monkeypatch: pytest.MonkeyPatch
@@ -306,6 +309,7 @@ def test_a_table_wide_index_that_covers_few_rows_gives_way_to_those_of_leaves(
     assert not any("flat" in way for way in ways(table))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("large")
 def test_a_plan_tells_the_rows_that_a_table_wide_index_does_not_cover(table: lp.PartitionedTable) -> None:
     table.maintenance.create_index("v", scope="table", progress=False)

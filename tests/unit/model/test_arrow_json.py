@@ -30,6 +30,7 @@ TYPES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(kinds=st.lists(TYPES, min_size=1, max_size=4))
 def test_every_schema_comes_back(kinds: list[Any]) -> None:
     fields = [pa.field(f"c{at}", kind, at % 2 == 0, {"key": "é"} if at else None) for at, kind in enumerate(kinds)]

@@ -145,6 +145,7 @@ def _rows_of(table: Any, leaf: Any, where: str) -> Any:
     return reading.read(dataclasses.replace(task, predicate=parse(where, SCHEMA)))
 
 
+@pytest.mark.slow
 def test_partition_functions_delete_update_overwrite_and_join(tmp_path: Path) -> None:
     table = lp.create_table(tmp_path / "t", SCHEMA, ["bucket(4, id)", "month(ts)"])
     table.append(rows())

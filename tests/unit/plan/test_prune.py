@@ -304,6 +304,7 @@ def test_a_filter_that_nothing_can_match_reads_nothing(where: str) -> None:
     assert found.explain() == ["the filter matches no row: nothing is read"]
 
 
+@pytest.mark.slow
 def test_too_many_alternatives_are_followed_without_losing_any() -> None:
     fields = (field(Identity(), "n"), field(Identity(), "country"))
     where = " OR ".join(f"(n = {number} AND country = 'c{number}')" for number in range(200))
@@ -316,6 +317,7 @@ def test_too_many_alternatives_are_followed_without_losing_any() -> None:
     assert found.manifest_filter() is not None
 
 
+@pytest.mark.slow
 def test_a_function_is_computed_once_for_all_alternatives(monkeypatch: pytest.MonkeyPatch) -> None:
     fields = (field(Bucket(16), "n"), field(Identity(), "country"))
     calls: list[int] = []

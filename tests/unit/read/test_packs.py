@@ -67,6 +67,7 @@ def test_packs_read_what_leaves_hold(local: Place, together: int) -> None:
     }[together]
 
 
+@pytest.mark.slow
 def test_columns_are_matched_in_packs_too(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packs, "LEAST_LEAVES", 2)
     table = table_at(local)
@@ -98,6 +99,7 @@ def test_leaves_that_hold_narrower_types_are_read_each(local: Place, monkeypatch
     assert found.schema.field("id").type == pa.int64()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"transactions": "weak"}, {"layout": "hive"}])
 def test_tables_without_snapshots_are_read_leaf_by_leaf(
     local: Place, monkeypatch: pytest.MonkeyPatch, options: dict[str, str]
@@ -109,6 +111,7 @@ def test_tables_without_snapshots_are_read_leaf_by_leaf(
     assert_same(table)
 
 
+@pytest.mark.slow
 def test_large_leaves_stand_alone(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     table = table_at(local)
     sizes = table.inspect.partitions()["bytes"].to_pylist()
@@ -153,6 +156,7 @@ def test_a_broken_leaf_is_named(local: Place, monkeypatch: pytest.MonkeyPatch, l
         table.scan().to_arrow()
 
 
+@pytest.mark.slow
 def test_packs_count_what_leaves_hold(local: Place, together: int) -> None:
     table = table_at(local)
 
@@ -191,6 +195,7 @@ def test_packs_hold_no_more_than_some_bytes(local: Place, monkeypatch: pytest.Mo
     assert_same(table)
 
 
+@pytest.mark.slow
 def test_large_leaves_with_an_index_on_the_filter_are_read_by_it(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packs, "LEAST_LEAVES", 2)
     monkeypatch.setattr(packs, "INDEXED_ROWS", 1)

@@ -72,6 +72,7 @@ def test_a_filter_and_columns_with_row_ids(table: lp.PartitionedTable) -> None:
     assert table.take(found["_rowid"], ["id"]).to_pylist() == [{"id": 25}]
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     order=st.lists(st.sampled_from(["id", "k", "name", "s.a"]), min_size=1, max_size=3, unique=True),

@@ -297,6 +297,7 @@ def test_a_search_stays_at_its_snapshot(tmp_path: Path) -> None:
     assert {row["id"] for row in table.search("ant", "title", k=40).to_list()} - set(range(5, 40)) == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transactions", ["strong", "weak"])
 @pytest.mark.parametrize("layout", ["manifest", "hive"])
 def test_every_layout_is_searched(tmp_path: Path, transactions: str, layout: str) -> None:

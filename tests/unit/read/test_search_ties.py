@@ -67,6 +67,7 @@ def test_ties_in_memory_are_those_of_every_k_after_a_table_wide_index(table: lp.
         check(table, where)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("large")
 @pytest.mark.parametrize("scope", ["none", "leaf", "table"])
 def test_ties_that_lance_finds_are_those_of_every_k(table: lp.PartitionedTable, scope: str) -> None:

@@ -42,6 +42,7 @@ def assert_same(table: lp.PartitionedTable, where: str | None = None) -> lance.L
     return union
 
 
+@pytest.mark.slow
 @pytest.mark.quick
 def test_a_union_is_one_dataset_of_all_rows(place: Place) -> None:
     table = table_at(place)
@@ -235,6 +236,7 @@ def test_a_filter_on_what_does_not_exist_is_refused(local: Place) -> None:
         table_at(local).to_lance("nothing = 1")
 
 
+@pytest.mark.slow
 def test_leaves_that_did_not_change_are_not_opened_again(local: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     table = table_at(local)
     table.delete("id = 5")
@@ -268,6 +270,7 @@ def test_leaves_that_did_not_change_are_not_opened_again(local: Place, monkeypat
     assert len(looked_at) == 2
 
 
+@pytest.mark.slow
 def test_what_is_kept_of_unions_is_counted_and_bounded(local: Place) -> None:
     table = table_at(local)
     lp.config.cache_bytes = 1 << 20
@@ -350,6 +353,7 @@ def test_a_record_counts_for_its_own_version_alone(local: Place) -> None:
     assert assert_same(again).count_rows() == 12 - 2
 
 
+@pytest.mark.slow
 def test_leaves_with_many_fragments_are_opened(local: Place) -> None:
     table = table_at(local)
     for number in range(40):

@@ -17,6 +17,7 @@ import lancepart as lp
 from lancepart.format.numbers import FIRST
 from lancepart.maintain import collect
 from lancepart.read import index_parts
+from tests.support.tiers import one_in
 from tests.transactions.aged import grow_old
 
 SCHEMA = pa.schema(
@@ -80,7 +81,7 @@ def assert_right(dataset: lance.LanceDataset, table: lp.PartitionedTable, *more:
         assert ids(dataset.to_table(filter=where)) == ids(table.scan(where).to_arrow()), where
 
 
-@pytest.mark.parametrize("kind", FILTERS)
+@pytest.mark.parametrize("kind", one_in(3, FILTERS))
 def test_indices_of_leaves_serve_in_both_unions(tmp_path: Path, kind: str) -> None:
     table = table_at(tmp_path)
     table.delete("id BETWEEN 50 AND 70")
@@ -137,6 +138,7 @@ def test_texts_are_found_by_the_index_over_the_table(tmp_path: Path) -> None:
     assert set(lance.dataset(uri).to_table(full_text_query="plum", limit=500)["id"].to_pylist()) == wanted
 
 
+@pytest.mark.slow
 def test_rows_that_move_change_or_come_back_are_found_once(tmp_path: Path) -> None:
     """By whichever index knows them, or by none: after updates, compaction, upkeep, and rollbacks in between."""
     table = table_at(tmp_path)
@@ -186,6 +188,7 @@ def test_rows_that_come_back_are_not_lost_to_an_index_that_never_knew_them(tmp_p
         assert dataset.to_table(nearest=near)["id"].to_pylist() == [40]
 
 
+@pytest.mark.slow
 def test_a_widened_column_is_not_looked_up_in_an_index_of_narrow_values(tmp_path: Path) -> None:
     table = table_at(tmp_path)
     table.maintenance.create_index("n", "BTREE", scope="leaf", progress=False)
@@ -281,6 +284,7 @@ def test_lancedb_uses_the_indices_of_a_published_union(tmp_path: Path) -> None:
     assert "v_idx" in query.explain_plan()
 
 
+@pytest.mark.slow
 def test_collectors_keep_the_indices_of_a_published_union(tmp_path: Path) -> None:
     table = table_at(tmp_path)
     table.maintenance.create_index("id", "BTREE", scope="leaf", progress=False)

@@ -96,6 +96,7 @@ def test_a_call_whose_work_fails_changes_nothing(table: lp.PartitionedTable, tmp
     assert lp.open_table(table.root).version == before
 
 
+@pytest.mark.slow
 def test_the_service_hands_work_to_the_jar(table: lp.PartitionedTable, tmp_path: Path) -> None:
     service = Process()
     try:

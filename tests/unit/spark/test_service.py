@@ -110,6 +110,7 @@ def test_what_is_no_operation_is_refused_and_the_service_goes_on(service: Proces
     assert body_of(service.ask("exists", path=table.root)) == {"exists": True}
 
 
+@pytest.mark.slow
 def test_the_end_of_its_pipe_ends_it() -> None:
     found = Process()
     assert found.process.stdin is not None

@@ -70,6 +70,7 @@ def test_importing_lancepart_imports_no_pyspark() -> None:
     assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_workers_are_forked_from_a_daemon_that_imported_what_they_need() -> None:
     module = "spark.python.daemon.module"
     code = "import sys; from pyspark_lancepart.daemon import prepare; prepare(sys.argv[1]); sys.exit(%s)"

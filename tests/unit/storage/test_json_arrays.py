@@ -35,6 +35,7 @@ def _lines(data: bytes, size: int = 1 << 20) -> list[object]:
     return [json.loads(line) for line in found.split("\n") if line.strip()]
 
 
+@pytest.mark.slow
 @given(st.lists(st.dictionaries(st.text(), VALUES, max_size=4)), st.sampled_from([None, 1]), st.integers(1, 40))
 def test_every_array_gives_its_elements(rows: list[object], indent: int | None, size: int) -> None:
     for ascii_only in (True, False):

@@ -156,6 +156,7 @@ def test_the_history_of_the_definition(server: Server) -> None:
     assert found["history"][0]["partition_by"] == ["tenant", "month(day)", "bucket(2, id)"]
 
 
+@pytest.mark.slow
 def test_indices_and_health_name_what_to_run(server: Server, root: Path) -> None:
     found = ask(server, "indices")["indices"]
     assert [(each["name"], each["columns"]) for each in found] == [("id_idx", ["id"])]
@@ -258,6 +259,7 @@ def test_an_unexpected_error_says_nothing_of_the_inside(server: Server, monkeypa
     assert ask(server, "tables", 500)["error"] == "RuntimeError: the log of the server says more"
 
 
+@pytest.mark.slow
 def test_the_root_may_be_a_table_itself_of_any_layout(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64()), ("region", pa.string())])
     data = pa.table({"id": range(4), "region": ["eu", "us", "eu", None]}, schema=schema)
@@ -275,6 +277,7 @@ def test_the_root_may_be_a_table_itself_of_any_layout(tmp_path: Path) -> None:
         Explorer(str(tmp_path / "nowhere"))
 
 
+@pytest.mark.slow
 def test_many_partitions_come_in_bounded_pages(tmp_path: Path) -> None:
     table = many_partitions(tmp_path / "many", 3_000)
     with serving(Explorer(table.root)) as server:
@@ -289,6 +292,7 @@ def test_many_partitions_come_in_bounded_pages(tmp_path: Path) -> None:
         assert len(ask(server, "skew", table=".")["bars"]) <= 200
 
 
+@pytest.mark.slow
 def test_no_page_makes_a_value_of_every_leaf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = many_partitions(tmp_path / "many", 3_000)
     made: list[int] = []

@@ -80,6 +80,7 @@ def test_rows_keep_their_order_within_a_partition() -> None:
     assert found == {"a": [3, 1], "b": [5, 4, 2]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [40, 40_000])
 def test_rows_of_small_and_of_large_partitions_are_those_that_were_given(count: int) -> None:
     ids = np.arange(count)

@@ -39,7 +39,7 @@ def aggregated(batches: Iterable[pa.RecordBatch], aggregates: Sequence[Aggregate
         for index, each in enumerate(aggregates):
             values[index] = _more(values[index], each, batch)
     kinds = [field.type for field in schema]
-    arrays = [pa.array([_python(value)], kind) for value, kind in zip(values, kinds, strict=True)]
+    arrays = [pa.array([value], kind) for value, kind in zip(values, kinds, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -54,7 +54,3 @@ def _more(value: Found, aggregate: Aggregate, batch: pa.RecordBatch) -> Found:
         return found if found.is_valid else value
     test = pc.less if aggregate["name"] == "min" else pc.greater
     return found if test(found, value).as_py() else value
-
-
-def _python(value: Found) -> Value:
-    return value.as_py() if isinstance(value, pa.Scalar) else value

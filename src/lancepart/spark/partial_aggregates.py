@@ -217,7 +217,7 @@ class _Grouping:
 
 def _whole(values: pa.Array | pa.ChunkedArray, kind: str) -> pa.Array:
     found = pc.sum(values, min_count=0) if kind == "sum" else pc.min_max(values)[kind]
-    return pa.array([found.as_py()], found.type)
+    return pa.array([found], found.type)
 
 
 def _array(column: pa.ChunkedArray) -> pa.Array:

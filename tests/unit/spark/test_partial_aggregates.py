@@ -15,6 +15,7 @@ import pytest
 import lancepart as lp
 from lancepart.errors import InvalidInputError
 from lancepart.spark import partial_aggregates
+from lancepart.spark.aggregates import aggregated
 from lancepart.spark.partial_aggregates import PartialAggregates
 from lancepart.spark.planning import plan
 from lancepart.spark.running import rows
@@ -156,6 +157,28 @@ def test_a_value_with_more_digits_than_any_decimal_is_refused() -> None:
     partial = PartialAggregates(keys=(), buffers=({"kind": "sum", "value": cube, "precision": 38, "scale": 6},))
     with pytest.raises(InvalidInputError, match="more than 38 digits"):
         list(partial.of_batches([given], given.schema))
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("us", "UTC"), pa.timestamp("ns")])
+@pytest.mark.parametrize("keys", [(), ("k",)])
+def test_a_day_or_moment_that_python_has_no_value_for_can_be_the_least_or_greatest(
+    kind: pa.DataType, keys: tuple[str, ...]
+) -> None:
+    bits = pa.int32() if kind == pa.date32() else pa.int64()
+    ends = [-(2 ** (bits.bit_width - 1)), 2 ** (bits.bit_width - 1) - 1]
+    given = pa.record_batch({"k": [1, 1, 1], "at": pa.array([*ends, None], bits).cast(kind)})
+    partial = PartialAggregates(keys=keys, buffers=tuple({"kind": each, "column": "at"} for each in ("min", "max")))
+
+    (begun,) = partial.of_batches([given], given.schema)
+    whole = aggregated(
+        [given],
+        [{"name": each, "column": "at"} for each in ("min", "max")],
+        pa.schema([("least", kind), ("greatest", kind)]),
+    )
+
+    unit = 1 if kind != pa.timestamp("ns") else 1000
+    assert [begun.column(at).cast(bits)[0].as_py() for at in (-2, -1)] == [each // unit for each in ends]
+    assert [each.cast(bits)[0].as_py() for each in whole.columns] == ends
 
 
 def test_what_the_jar_does_not_know_is_refused() -> None:

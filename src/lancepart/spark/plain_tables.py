@@ -12,6 +12,7 @@ from lancepart.catalog import tables
 from lancepart.catalog.context import Catalog, shown
 from lancepart.errors import CommitConflictError, UnsupportedOperationError
 from lancepart.layout.plain import PlainManifest, PlainSnapshot
+from lancepart.model.ids import DELIMITER
 from lancepart.model.predicate import Constant, Predicate
 from lancepart.model.snapshot_text import number_or_tag
 from lancepart.read.leaf import LeafTask, matching_addresses
@@ -58,6 +59,13 @@ def writable(catalog: Catalog, path: tuple[str, ...]) -> str:
     return str(located.location)
 
 
+def refuse_kept(root: Root, location: str) -> None:
+    """Refuse to change a directory whose versions others keep, by whatever name the catalog knows it."""
+    catalog = Catalog.of({"root": root.uri, **{f"storage.{key}": value for key, value in root.storage_options.items()}})
+    for row in catalog.snapshot().at_locations([location]):
+        writable(catalog, tuple(row.object_id.split(DELIMITER)))
+
+
 def matching(root: Root, snapshot: PlainSnapshot, where: Predicate) -> dict[int, npt.NDArray[np.int64]]:
     """The rows of a plain table that a filter matches: their offsets, by fragment."""
     task = LeafTask(root=root, metadata=snapshot.metadata, leaf=snapshot.leaf, columns=(), predicate=where)
@@ -68,6 +76,7 @@ def matching(root: Root, snapshot: PlainSnapshot, where: Predicate) -> dict[int,
 def delete(options: Mapping[str, str], storage: Mapping[str, str], where: tuple[Tree, ...]) -> int:
     """Remove the rows that filters match, or all, as the table's next version."""
     root, location = Root.parse(options[ROOT], storage), options[LOCATION]
+    refuse_kept(root, location)
     snapshot = PlainManifest.at(root, location).snapshot()
     predicate = exact_predicate_of(where, snapshot.metadata.plain_schema)
     try:

@@ -36,7 +36,7 @@ APPEND, TRUNCATE, FILTER, ROWS = "append", "truncate", "filter", "rows"
 class PlainWriting:
     """What the tasks of a write to a plain Lance table need; ``version`` is the one whose columns they follow.
 
-    ``where`` are the rows of that version that the new ones replace.
+    It has this ``identity``. ``where`` are the rows of that version that the new ones replace.
     """
 
     root: Root
@@ -44,6 +44,7 @@ class PlainWriting:
     schema: Value
     mode: str
     version: int
+    identity: int
     where: Predicate | str | None = None
 
     @property
@@ -69,6 +70,8 @@ class PlainWriting:
     def commit(self, reports: Iterable[bytes]) -> int:
         """Publish what the tasks wrote as the table's next version."""
         items = [item for report in reports for item in loads(report).items]
+        if _identity(self.root, self.location, self.version) != self.identity:
+            raise _replaced()
         try:
             if self.mode == APPEND:
                 return leaf_data.append(self.root, self.location, items, base=None, seen=self.version)
@@ -118,7 +121,7 @@ class PlainRowWriting:
             return None
         there = _identity(self.root, self.location, self.version)
         if {there, *(identity for identity, _ in gone)} != {self.identity}:
-            raise CommitConflictError("the table was replaced since it was read; nothing was changed, so run it again")
+            raise _replaced()
         offsets = split_addresses(np.unique(np.concatenate([each for _, each in gone]))) if gone else {}
         try:
             return leaf_data.replace_rows(self.root, self.location, offsets, items, seen=self.version)
@@ -152,6 +155,7 @@ def plan(warehouse: Warehouse, request: table_messages.PlainWriteRequest) -> tab
             schema=columns,
             mode=request.mode,
             version=snapshot.version,
+            identity=snapshot.leaf.identity,
             where=where,
         )
     )
@@ -167,6 +171,11 @@ def _rows(root: Root, location: str, request: table_messages.PlainWriteRequest) 
     return PlainRowWriting(
         root=root, location=location, schema=columns, version=request.version, identity=snapshot.leaf.identity
     )
+
+
+def _replaced() -> CommitConflictError:
+    """The error for a table in whose directory another one is now: what tasks wrote went with the first."""
+    return CommitConflictError("the table was replaced since it was read; nothing was changed, so run it again")
 
 
 def _identity(root: Root, location: str, version: int) -> int:

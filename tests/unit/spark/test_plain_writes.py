@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import lance_namespace
 import pyarrow as pa
 import pytest
 
@@ -31,8 +32,12 @@ VECTOR = pa.list_(pa.float32(), 2)
 SCHEMA = pa.schema([("id", pa.int64()), ("v", VECTOR)])
 
 
-def planned(root: Path, mode: str, name: str = "plain", schema: pa.Schema = SCHEMA) -> Any:
-    request = table_messages.PlainWriteRequest(id=(name,), mode=mode, schema=spark_schema(schema).jsonValue())
+BELOW_3 = {"name": "<", "children": [{"column": ["id"]}, {"type": "bigint", "value": "3"}]}
+
+
+def planned(root: Path, mode: str, name: str = "plain", schema: pa.Schema = SCHEMA, pushed: Any = ()) -> Any:
+    spelled = spark_schema(schema).jsonValue()
+    request = table_messages.PlainWriteRequest(id=(name,), mode=mode, schema=spelled, pushed=pushed)
     return planned_writes.loads(respond({"warehouse": str(root)}, "write_plain", request).writer)
 
 
@@ -92,6 +97,42 @@ def test_columns_that_changed_while_rows_were_written_are_a_conflict(table: Path
     with pytest.raises(LanceNamespaceError):
         work.commit([report])
     assert lance.dataset(place).to_table()["id"].to_pylist() == [7]
+
+
+@pytest.mark.parametrize("mode", ["append", "truncate", "filter"])
+def test_a_table_that_took_the_place_of_the_one_written_to_is_a_conflict(table: Path, mode: str) -> None:
+    """The files that the tasks wrote are gone with the first one."""
+    place = table / "plain.lance"
+    work = planned(table, mode, pushed=(BELOW_3,) if mode == "filter" else ())
+    report = work.write([batch(3)])
+    shutil.rmtree(place)
+    for id in range(4):
+        lance.write_dataset(pa.table({"id": [id], "v": pa.array([[1.0, 2.0]], VECTOR)}), place, mode="append")
+    with pytest.raises(CommitConflictError, match="replaced since"):
+        work.commit([report])
+    assert lance.dataset(place).to_table()["id"].to_pylist() == [0, 1, 2, 3]
+
+
+def test_rows_of_a_table_whose_versions_others_keep_are_not_deleted(tmp_path: Path) -> None:
+    """Not by a simple filter either, for which Spark needs no write."""
+    catalog = lp.DirectoryNamespace(root=str(tmp_path / "kept"))
+    place = catalog.declare_table(lance_namespace.DeclareTableRequest(id=["plain"])).location
+    lance.write_dataset(pa.table({"id": [1, 2]}), place)
+    weak = lp.create_table(tmp_path / "weak", SCHEMA, transactions="weak")
+    weak.append([{"id": 1}])
+
+    def delete(root: str, location: str) -> Any:
+        options = {plain_tables.ROOT: root, plain_tables.LOCATION: location}
+        return plain_tables.delete(options, {}, (BELOW_3,))
+
+    with pytest.raises(UnsupportedOperationError, match="part of a partitioned table"):
+        delete(weak.root, weak.scan().plan().leaves[0].location)
+    catalog.set_root_properties({"table_version_management": "true"})
+    with pytest.raises(UnsupportedOperationError, match="the catalog keeps the versions"):
+        delete(str(tmp_path / "kept"), Path(place).name)
+    catalog.set_root_properties({"table_version_management": "false"})
+    delete(str(tmp_path / "kept"), Path(place).name)
+    assert (weak.count(), lance.dataset(place).count_rows()) == (1, 0)
 
 
 def test_rows_that_replace_all_others_have_all_columns(table: Path) -> None:

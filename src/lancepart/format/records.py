@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from lancepart.errors import InvalidTableStateError
 from lancepart.format.names import (
     CHANGE,
-    METADATA,
     OWN,
     READ_VERSION,
     TABLE,
@@ -36,8 +35,6 @@ ADDED, DELETED, MOVED = f"{OWN}added", f"{OWN}deleted", f"{OWN}moved"
 LOCATION, FILES = f"{OWN}location", f"{OWN}files"
 NUMBERS = f"{OWN}numbers"
 KEY, SEQUENCE = f"{OWN}key", f"{OWN}sequence"
-
-HAS_MOVED = f"{METADATA} LIKE '%moved\":%'"
 
 _STATS = (ROWS, BYTES, FRAGMENTS)
 _OF_LEAF = (NUMBER, *_STATS)

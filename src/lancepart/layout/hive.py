@@ -25,7 +25,6 @@ PREFIX = "lance.partitioning."
 IS_PARTITIONED = f"{PREFIX}is_partitioned"
 COLUMNS = f"{PREFIX}partition_columns"
 SCHEMA = f"{PREFIX}schema"
-KEYS = (IS_PARTITIONED, COLUMNS, SCHEMA)
 
 _PARAMETERS = {"bucket": "num_buckets", "truncate": "width"}
 _SUFFIXES = {"identity": "", "truncate": "_trunc"} | {

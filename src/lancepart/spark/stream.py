@@ -92,7 +92,9 @@ class Stream:
 
     def latest(self) -> int:
         """The newest snapshot."""
-        return self._manifest.snapshot().version
+        snapshot = self._manifest.snapshot()
+        self.refuse_other_table(create.load(snapshot).salt)
+        return snapshot.version
 
     def refuse_other_table(self, salt: Any) -> None:
         """Refuse a snapshot of a table that was here before: this one's have numbers of their own.
@@ -161,6 +163,7 @@ class Stream:
             return []
         last = history.at(self._manifest, end)
         metadata = create.load(last)
+        self.refuse_other_table(metadata.salt)
         if start == NOTHING:
             found = changes.everything(self._manifest, last, metadata)
         else:

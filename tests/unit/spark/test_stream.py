@@ -103,6 +103,22 @@ def test_a_snapshot_that_expired_is_named(table: lp.PartitionedTable) -> None:
         stream(table).tasks(start, table.version)
 
 
+def test_a_table_that_takes_the_place_of_the_one_that_is_followed_is_refused(table: lp.PartitionedTable) -> None:
+    """By a query that runs on too: its checkpoint is of the first one, and rows of the other would be left out."""
+    source, start = stream(table), table.version
+    lp.drop_table(table.root)
+    other = lp.create_table(table.root, SCHEMA, ["k"])
+    while other.version <= start:
+        other.append(rows(other.version))
+    for ask in (
+        source.latest,
+        lambda: source.tasks(start, other.version),
+        lambda: source.tasks(NOTHING, other.version),
+    ):
+        with pytest.raises(InvalidInputError, match="of another table"):
+            ask()
+
+
 def test_columns_stay_those_that_the_query_began_with(table: lp.PartitionedTable) -> None:
     source, schema = stream(table), spark_schema(table.schema)
     start = table.version

@@ -21,12 +21,17 @@ from lancepart.write.streams import is_stream, stream_of
 
 def source_of(name: str, data: object) -> QuerySource:
     """What a caller names in a query, as a source; paths are those of partitioned or plain Lance tables or of files."""
-    if names_files(data):
+    if names_files(data) and not _is_table(data):
         return _files(data)
     if isinstance(data, str | os.PathLike):
         return source_of(name, open_table(data) if exists(data) else lance_tables.opened(os.fspath(data)))
     known = _as_it_is(data)
     return ArrowSource(_rows(name, data)) if known is None else known
+
+
+def _is_table(data: object) -> bool:
+    """Whether a path that looks like that of files, or like a glob, is a directory that holds a table."""
+    return isinstance(data, str | os.PathLike) and os.path.isdir(data) and exists(data)
 
 
 def _as_it_is(data: object) -> QuerySource | None:
@@ -74,4 +79,6 @@ def _files(data: object) -> QuerySource:
     """Files by their paths or globs: read little by little where pyarrow's datasets know them."""
     files = files_at(data)
     dataset = files.dataset()
+    if lance_tables.is_lance(dataset):
+        return LanceSource(dataset)
     return ArrowSource(files.reader().read_all()) if dataset is None else DatasetSource(dataset)

@@ -678,6 +678,15 @@ def test_files_are_named_by_their_paths(tmp_path: Path) -> None:
             lp.sql("SELECT 1 FROM t", t=column)
 
 
+@pytest.mark.parametrize("name", ["runs[1]/t", "old.parquet", "rows.csv"])
+def test_a_table_whose_path_looks_like_that_of_files_is_a_table(tmp_path: Path, name: str) -> None:
+    table = lp.create_table(tmp_path / name, pa.schema([("n", pa.int64())]))
+    table.append([{"n": 7}])
+    lance.write_dataset(pa.table({"n": [8]}), tmp_path / "t[2].lance")
+    for path, n in ((tmp_path / name, 7), (tmp_path / "t[2].lance", 8)):
+        assert lp.sql("SELECT n FROM t WHERE n > 1", t=path).to_list() == [{"n": n}]
+
+
 MIXED = pa.table(
     {
         "id": pa.array(range(60), pa.int64()),

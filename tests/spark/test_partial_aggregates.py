@@ -159,3 +159,9 @@ def test_overflow_is_sparks(spark: Any, tmp_path: Any) -> None:
         with pytest.raises(Exception, match=r"more than 38 digits|NUMERIC_VALUE_OUT_OF_RANGE|ARITHMETIC_OVERFLOW"):
             session.sql(query).collect()
     assert answers[0] == answers[1]
+
+    session.conf.set("spark.lancepart.partialAggregates", "true")
+    session.conf.set("spark.sql.ansi.enabled", "false")
+    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW lenient AS {query}")
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    assert Counter(map(tuple, session.sql("SELECT * FROM lenient").collect())) == answers[1]

@@ -85,8 +85,7 @@ final class PartialAggregateStrategy extends SparkStrategy {
         || !(first.child() instanceof PlanLater)) {
       return null;
     }
-    boolean ansi = session.sessionState().conf().ansiEnabled();
-    JsonNode partial = new PartialAggregates(CollectionConverters.asJava(relation.output()), ansi).json(first);
+    JsonNode partial = new PartialAggregates(CollectionConverters.asJava(relation.output())).json(first);
     return partial == null ? null : replaced(last, first, relation, scan.aggregated(columns(partial), applied, partial));
   }
 

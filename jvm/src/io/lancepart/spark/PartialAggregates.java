@@ -46,11 +46,9 @@ final class PartialAggregates {
   private static final int MOST_DIGITS_OF_A_LONG = 18;
 
   private final Map<ExprId, String> columns = new HashMap<>();
-  private final boolean ansi;
 
-  PartialAggregates(List<AttributeReference> columns, boolean ansi) {
+  PartialAggregates(List<AttributeReference> columns) {
     columns.forEach(each -> this.columns.put(each.exprId(), each.name()));
-    this.ansi = ansi;
   }
 
   /** What the first step of an aggregation computes; null if Python can't compute all of it just as Spark would. */
@@ -157,10 +155,20 @@ final class PartialAggregates {
     return expression.dataType() instanceof DecimalType type ? type.scale() : -1;
   }
 
-  /** Whether a function gives NULL where others overflow, as {@code try_sum} does: all that is no expression says so. */
+  /** Whether a function gives NULL where others overflow, as {@code try_sum} does. */
   private static boolean tries(Expression expression) {
+    return isEvaluated(expression, "TRY");
+  }
+
+  /** Whether it fails where it overflows. That of a view does as the session did that made the view. */
+  private static boolean fails(Expression expression) {
+    return isEvaluated(expression, "ANSI");
+  }
+
+  /** Whether an expression is evaluated in a mode: all of it that is no expression says so. */
+  private static boolean isEvaluated(Expression expression, String mode) {
     return CollectionConverters.asJava(expression.productIterator().toSeq()).stream()
-        .anyMatch(each -> !(each instanceof Expression) && String.valueOf(each).contains("TRY"));
+        .anyMatch(each -> !(each instanceof Expression) && String.valueOf(each).contains(mode));
   }
 
   /** A decimal that is made of columns and literals without rounding; null for anything else. */
@@ -197,7 +205,7 @@ final class PartialAggregates {
     int digits = product
         ? one.precision() + other.precision() + 1
         : Math.max(one.precision() - one.scale(), other.precision() - other.scale()) + scale + 1;
-    if (type.scale() != scale || digits > MOST_DIGITS && !ansi) {
+    if (type.scale() != scale || digits > MOST_DIGITS && !fails(operation)) {
       return null;
     }
     ObjectNode found = Python.JSON.createObjectNode().put("op", sign);

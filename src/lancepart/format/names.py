@@ -54,7 +54,7 @@ OLD_TREE = f"{OWN}old_tree"
 
 UNION = f"{OWN}union."
 UNION_OF, UNION_ROOT, UNION_SNAPSHOT = f"{OWN}table", f"{OWN}root", f"{OWN}snapshot"
-UNION_INDICES = f"{OWN}union_indices"
+UNION_INDICES, UNION_COLUMNS = f"{OWN}union_indices", f"{OWN}union_columns"
 NEXT_FRAGMENT = f"{OWN}next_fragment"
 NEXT_NUMBER = f"{OWN}next_number"
 

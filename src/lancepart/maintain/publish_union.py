@@ -22,7 +22,7 @@ from lancepart.errors import (
     TableTagNotFoundError,
     UnsupportedOperationError,
 )
-from lancepart.format.names import UNION, UNION_INDICES, UNION_OF, UNION_ROOT, UNION_SNAPSHOT
+from lancepart.format.names import UNION, UNION_COLUMNS, UNION_INDICES, UNION_OF, UNION_ROOT, UNION_SNAPSHOT
 from lancepart.layout import create
 from lancepart.layout.declared_indices import Index, declared
 from lancepart.layout.layouts import refuse_past
@@ -33,6 +33,7 @@ from lancepart.maintain import sweep
 from lancepart.maintain.kept import leaves_at
 from lancepart.maintain.sweep import Looking, Member, Removing
 from lancepart.maintain.tags import hold
+from lancepart.model.schema import field_ids
 from lancepart.plan import planner
 from lancepart.read.published_union import Publishing
 from lancepart.storage import history, leaf_files, published
@@ -130,11 +131,13 @@ def _published(manifest: TableManifest, place: UnionPlace) -> Dataset:
             f"{place.uri!r} holds files that this table did not publish: choose another path, or remove them"
         )
     marks = {} if handle is None else _own_marks(handle, metadata, manifest.root, place)
+    columns = ",".join(map(str, field_ids(metadata.schema)))
+    same_columns = marks.get(UNION_COLUMNS) == columns
     pinned = metadata.transactions == STRONG
     if pinned:
         refuse_past(snapshot)
     held = place.pins(own) if pinned else {}
-    there = pinned and marks.get(UNION_SNAPSHOT) == str(snapshot.version) and snapshot.version in held
+    there = pinned and same_columns and marks.get(UNION_SNAPSHOT) == str(snapshot.version) and snapshot.version in held
     if pinned and not there:
         _pin(own, place, snapshot.version)
     leaves = planner.plan(snapshot, metadata, None).leaves
@@ -146,6 +149,7 @@ def _published(manifest: TableManifest, place: UnionPlace) -> Dataset:
         leaves=leaves,
         known=_known(own, place, marks, leaves) if pinned else frozenset(),
         snapshot=snapshot,
+        same_columns=same_columns,
         indices=indices,
         settled=len(held) == 1 and marks.get(UNION_INDICES) == _digest(indices),
     )
@@ -153,7 +157,7 @@ def _published(manifest: TableManifest, place: UnionPlace) -> Dataset:
         done = work.indexed(handle, work.known if work.settled else frozenset())
     else:
         kept = {UNION_SNAPSHOT: str(snapshot.version), **({UNION_INDICES: _digest(indices)} if indices else {})}
-        done = work.publish(handle, {**_identity(metadata, manifest.root), **kept})
+        done = work.publish(handle, {**_identity(metadata, manifest.root), UNION_COLUMNS: columns, **kept})
     if pinned:
         _unpin_before(own, place, snapshot.version)
     return done

@@ -55,6 +55,7 @@ class LeafTask:
     batch_rows: int | None = None
 
 
+Opener = Callable[[LeafTask], LeafHandle]
 Read = Callable[[LeafTask], Iterator[pa.RecordBatch]]
 """How the rows of one leaf are read."""
 
@@ -139,9 +140,9 @@ def _pace(task: LeafTask, handle: LeafHandle) -> LeafScanOptions:
     return wanted
 
 
-def matching_addresses(task: LeafTask) -> npt.NDArray[np.uint64]:
+def matching_addresses(task: LeafTask, opener: Opener | None = None) -> npt.NDArray[np.uint64]:
     """The addresses of the matching rows of a leaf."""
-    if (begun := _begun(task)) is None:
+    if (begun := _begun(task, opener)) is None:
         return np.array([], dtype=np.uint64)
     task, handle = begun
     shape = leaf_handle.shape_of(handle)
@@ -150,13 +151,13 @@ def matching_addresses(task: LeafTask) -> npt.NDArray[np.uint64]:
     if residual is None:
         with storage_errors(f"search the leaf at {task.leaf.location!r}", task.root):
             return leaf_handle.addresses(handle, pushed)
-    found = [batch.column(ADDRESS).to_numpy() for batch in with_addresses(task)]
+    found = [batch.column(ADDRESS).to_numpy() for batch in with_addresses(task, opener)]
     return np.concatenate(found) if found else np.array([], dtype=np.uint64)
 
 
-def with_addresses(task: LeafTask) -> Iterator[pa.RecordBatch]:
+def with_addresses(task: LeafTask, opener: Opener | None = None) -> Iterator[pa.RecordBatch]:
     """The matching rows of a leaf, with their addresses in a column."""
-    if (begun := _begun(task)) is None:
+    if (begun := _begun(task, opener)) is None:
         return
     task, handle = begun
     shape = leaf_handle.shape_of(handle)
@@ -210,13 +211,20 @@ def _count(handle: LeafHandle, task: LeafTask, where: str | None) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenLeaf:
-    """A leaf opened for a task at one version: how its columns match, the pushed filter, and the rest of it."""
+    """A leaf opened for a task at one version: how its columns match, the pushed filter, and the rest of it.
+
+    The latest version of a leaf without snapshots, under whose number another may come, is read by this handle alone.
+    """
 
     task: LeafTask
     handle: LeafHandle
     matching: Matching
     pushed: str | None
     residual: Predicate | None
+
+    def reopen(self, _: LeafTask) -> LeafHandle:
+        """The leaf at the version that was opened, for other tasks on it."""
+        return self.handle
 
 
 def matched(task: LeafTask, handle: LeafHandle) -> Matching:
@@ -226,22 +234,19 @@ def matched(task: LeafTask, handle: LeafHandle) -> Matching:
 
 def opened(
     task: LeafTask,
-    opener: Callable[[LeafTask], LeafHandle],
+    opener: Opener,
     matcher: Callable[[LeafTask, LeafHandle], Matching] = matched,
 ) -> OpenLeaf | None:
-    """A leaf opened for a task that from now on is about the version that was opened; None if no row can match."""
+    """A leaf opened for a task; None if no row can match."""
     if (begun := _begun(task, opener)) is None:
         return None
     settled, handle = begun
-    pinned = replace(settled, leaf=replace(settled.leaf, read_version=int(handle.version)))
     matching = matcher(task, handle)
-    pushed, residual = _pushed(pinned, matching)
-    return OpenLeaf(task=pinned, handle=handle, matching=matching, pushed=pushed, residual=residual)
+    pushed, residual = _pushed(settled, matching)
+    return OpenLeaf(task=settled, handle=handle, matching=matching, pushed=pushed, residual=residual)
 
 
-def _begun(
-    task: LeafTask, opener: Callable[[LeafTask], LeafHandle] | None = None
-) -> tuple[LeafTask, LeafHandle] | None:
+def _begun(task: LeafTask, opener: Opener | None = None) -> tuple[LeafTask, LeafHandle] | None:
     """The task with its filter answered by the path, and its leaf opened; None when there is nothing to read."""
     settled = _settled(task)
     if settled is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from lancepart.layout.leaves import PLAIN_ID, Leaf
 from lancepart.storage import open_leaves
@@ -17,6 +17,20 @@ from lancepart.storage.root import Root
 Value = TypeVar("Value")
 LeafKey: TypeAlias = tuple[Hashable, ...]
 _POINTER_BYTES, _FRAGMENT_BYTES = 256, 128
+
+
+class LeafVersion(NamedTuple):
+    """A version of a leaf; of one without snapshots ``states`` are its fragments, since numbers come again there."""
+
+    place: str
+    branch: str | None
+    number: int | None
+    states: frozenset[tuple[int, Hashable]] = frozenset()
+
+    @classmethod
+    def of(cls, leaf: Leaf) -> LeafVersion:
+        """The version that the manifest names."""
+        return cls(_place_of(leaf), leaf.branch, leaf.read_version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
@@ -31,9 +45,15 @@ def leaf_key(root: Root, leaf: Leaf) -> LeafKey | None:
     """What a leaf at its version is kept under between searches; None if it may change."""
     if leaf.read_version is None:
         return None
-    # Another plain table may take the directory of one that was dropped; the id of its leaf names its files.
-    place = leaf.object_id if leaf.object_id.startswith(PLAIN_ID) else leaf.location
-    return open_leaves.leaf_key(root, place, leaf.branch, leaf.read_version)
+    return open_leaves.leaf_key(root, _place_of(leaf), leaf.branch, leaf.read_version)
+
+
+def _place_of(leaf: Leaf) -> str:
+    """What no other leaf has in common with a leaf.
+
+    Another plain table may take the directory of one that was dropped; the id of its leaf names its files.
+    """
+    return leaf.object_id if leaf.object_id.startswith(PLAIN_ID) else leaf.location
 
 
 def kept(
@@ -55,7 +75,7 @@ def kept(
         now = cache.get(
             ("states", key), lambda: storage.fragment_states(handle()), lambda found: _FRAGMENT_BYTES * len(found)
         )
-        added = None if before is None or before.fragments is None else _added(before.fragments, now)
+        added = None if before is None or before.fragments is None else added_fragments(before.fragments, now)
         if before is None or added is None:
             value = read(None)
         else:
@@ -78,7 +98,7 @@ def keep(what: tuple[Hashable, ...], key: LeafKey, value: Value, size: int) -> N
     cache.get((what, key), lambda: _Kept(value=value, fragments=None), lambda _: size)
 
 
-def _added(before: Mapping[int, Hashable], now: Mapping[int, Hashable]) -> list[int] | None:
+def added_fragments(before: Mapping[int, Hashable], now: Mapping[int, Hashable]) -> list[int] | None:
     """The fragments that came; None if others went or changed."""
     if any(now.get(number) != state for number, state in before.items()):
         return None

@@ -49,8 +49,9 @@ class _Planned:
 class Publishing:
     """The union at a place, and the leaves of a snapshot that it is to show; ``known`` are those that it shows now.
 
-    ``indices`` are those of the table that it is to use where they are. If it is ``settled``, the parts that it uses of
-    the leaves that it shows now are still theirs.
+    ``same_columns`` says whether its columns are still the table's, and not others that took their names. ``indices``
+    are those of the table that it is to use where they are. If it is ``settled``, the parts that it uses of the leaves
+    that it shows now are still theirs.
     """
 
     root: Root
@@ -59,6 +60,7 @@ class Publishing:
     leaves: Sequence[Leaf]
     known: frozenset[str] = frozenset()
     snapshot: Snapshot | None = None
+    same_columns: bool = True
     indices: tuple[Index, ...] = ()
     settled: bool = False
     made_again: int = 0
@@ -73,11 +75,12 @@ class Publishing:
         stay, again = self._divided(handle)
         sources = self._sources(again)
         schema = schema_of(self.metadata, sources)
-        if stay and handle is not None and not published.is_same(handle, schema):
+        if stay and handle is not None and not self._is_same(handle, schema):
             sources = self._sources(self.leaves)
             stay, schema = {}, schema_of(self.metadata, sources)
         self.made_again = len(sources)
-        handle = published.create(self.root, self.uri, schema, marks) if handle is None else handle
+        if handle is None:
+            handle, self.same_columns = published.create(self.root, self.uri, schema, marks), True
         self._handle, self._next = handle, _next_number(handle)
         bases = published.bases_of(handle)
         leaf_bases = [bases.of_leaf(self.root, each.leaf.location, each.bases) for each in sources]
@@ -89,8 +92,13 @@ class Publishing:
         self._used = now | published.covered_by_others(handle)
         parts = still + self._made(handle, schema, sources, leaf_bases)
         counted = {**marks, NEXT_FRAGMENT: str(self._next)}
-        done = published.replaced(self.root, handle, schema, counted, parts)
+        same = self._is_same(handle, schema)
+        done = published.replaced(self.root, handle, schema.with_metadata(counted), parts, same=same)
         return self.indexed(done, frozenset(stay) if self.settled else frozenset())
+
+    def _is_same(self, handle: Dataset, schema: pa.Schema) -> bool:
+        """Whether the dataset has exactly the columns that it is to have."""
+        return self.same_columns and published.is_same(handle, schema)
 
     def indexed(self, handle: Dataset, unchanged: frozenset[str] = frozenset()) -> Dataset:
         """Let the dataset use the table's indices that know its fragments, and no others of the table.
@@ -189,7 +197,7 @@ class Publishing:
         """The fragments of leaves that are looked at again."""
         if not sources:
             return []
-        same = published.is_same(handle, schema)
+        same = self._is_same(handle, schema)
         self._before = {_paths(part.metadata): part.metadata for part in handle.get_fragments()}
         empty = published.scratch(self.root, handle, schema)
         builder = Builder(self.metadata, empty)

@@ -159,8 +159,9 @@ class Search(Result):
             wider = replace(options, k=options.wanted, offset=0)
             ranked = run.nearest(self.vector, wider, self.metric), run.matches(self.text, wider, self._tokenizers)
             rows = self._fused(*ranked).slice(options.offset, options.k)
-            ids = [ROW_ID] if options.with_row_id else []
-            rows = rows.select([*(name for name in rows.schema.names if name != ROW_ID), *ids])
+            numbers = rows.column(ROW_ID)
+            rows = rows.drop_columns([ROW_ID])
+            rows = rows.append_column(row_ids.FIELD, numbers) if options.with_row_id else rows
         else:
             hits, value = self._ranked()
             rows = run.shown(hits, value, many=self.vector is not None and self.vector.many)

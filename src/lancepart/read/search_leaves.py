@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -46,10 +46,13 @@ To put those of 1,000 leaves together takes 12 ms of CPU if they are kept alread
 
 
 class SearchLeaves:
-    """The leaves of a scan's plan; ``at`` is a leaf's place among them, in an order that all plans agree on."""
+    """The leaves of a scan's plan; ``at`` is a leaf's place among them, in an order that all plans agree on.
 
-    def __init__(self, scan: Scan) -> None:
-        self.scan = scan
+    Leaves without snapshots are read as those ``beside`` them are.
+    """
+
+    def __init__(self, scan: Scan, beside: SearchLeaves | None = None) -> None:
+        self.scan, self._beside = scan, beside
         self.plan = planned(scan)
         self.leaves = self.plan.leaves
         self._open: dict[int, OpenLeaf | None] = {}
@@ -80,9 +83,19 @@ class SearchLeaves:
             columns=tuple(self.scan.schema.names),
             predicate=None if self.is_whole(at) else self.scan.predicate,
         )
-        found = reading.opened(task, reading.kept_open, self._matched)
+        other = None if self._beside is None else self._beside.floating(task.leaf)
+        found = reading.opened(task, reading.kept_open if other is None else other.reopen, self._matched)
         with self._lock:
             return self._open.setdefault(at, found)
+
+    def floating(self, leaf: Leaf) -> OpenLeaf | None:
+        """A leaf whose version is not fixed, at that at which it is read; None for others."""
+        at = None if leaf.read_version is not None else self._places.get(leaf.object_id)
+        return None if at is None else self.opened(at)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {leaf.object_id: at for at, leaf in enumerate(self.leaves)}
 
     def _matched(self, task: LeafTask, handle: LeafHandle) -> Matching:
         """How the columns of a leaf match the table's; kept between searches if the leaf's version never changes."""
@@ -106,7 +119,7 @@ class SearchLeaves:
         """The restriction of a leaf to matching rows: a filter for Lance, or the rows' addresses."""
         if opened.residual is None:
             return {"where": opened.pushed}
-        return {"allowed": reading.matching_addresses(opened.task)}
+        return {"allowed": reading.matching_addresses(opened.task, opened.reopen)}
 
     def union_restriction(self, made: SearchUnion) -> JsonObject:
         """The same for all leaves as one dataset."""
@@ -121,7 +134,9 @@ class SearchLeaves:
 
     def _all_matching(self, at: int) -> Addresses:
         opened = self.opened(at)
-        return np.array([], dtype=np.uint64) if opened is None else reading.matching_addresses(opened.task)
+        return (
+            np.array([], dtype=np.uint64) if opened is None else reading.matching_addresses(opened.task, opened.reopen)
+        )
 
     def matching_addresses(self, at: int) -> Addresses | None:
         """The addresses of the matching rows of a leaf; None if all rows match."""
@@ -130,7 +145,7 @@ class SearchLeaves:
         opened = self.opened(at)
         if opened is None:
             return np.array([], dtype=np.uint64)
-        return None if opened.task.predicate is None else reading.matching_addresses(opened.task)
+        return None if opened.task.predicate is None else reading.matching_addresses(opened.task, opened.reopen)
 
     def rows(self, hits: Hits, columns: Sequence[str]) -> pa.Table:
         """The rows of hits in their order, in some of the table's columns or fields inside them."""

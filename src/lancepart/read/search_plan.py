@@ -11,6 +11,7 @@ from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.plan import planner
 from lancepart.plan.planner import Plan
+from lancepart.read.leaf_memory import LeafVersion
 from lancepart.read.scan import Scan
 from lancepart.read.union import matching_partly
 from lancepart.storage.cache import HashedKey
@@ -50,11 +51,20 @@ class PlannedLeaves:
         return HashedKey((own.salt, own.change, own.layout, own.foreign, own.past, own.schema.serialize().to_pybytes()))
 
     @cached_property
+    def versions(self) -> tuple[LeafVersion, ...]:
+        """The versions of the leaves that the manifest names."""
+        return tuple(map(LeafVersion.of, self.leaves))
+
+    @cached_property
+    def versions_key(self) -> HashedKey:
+        """What is read of leaves that are all at versions that never change."""
+        return HashedKey(self.versions)
+
+    @cached_property
     def union_key(self) -> Hashable:
         """What all leaves as one dataset are kept under."""
-        versions = tuple((leaf.location, leaf.branch, leaf.read_version) for leaf in self.leaves)
         parts = tuple((index.name, index.column, index.segments) for index in table_wide(self.indices))
-        return HashedKey(("union", *self.root.identity, str(self.metadata.schema), versions, parts))
+        return HashedKey(("union", *self.root.identity, str(self.metadata.schema), self.versions, parts))
 
 
 def table_wide(indices: Sequence[Index]) -> list[Index]:

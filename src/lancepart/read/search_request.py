@@ -235,18 +235,20 @@ def _column(column: object, schema: pa.Schema, fits: Callable[[pa.DataType], boo
 
 
 def _as_numpy(query: Value, kind: pa.DataType) -> npt.NDArray[np.generic]:
-    """Numbers from whatever holds them: lists, numpy, Arrow, torch."""
-    given = query
+    """Numbers from whatever holds them: lists, numpy, Arrow, torch, pandas, Polars."""
+    given = _of_arrow(query)
     if isinstance(given, pa.ChunkedArray):
         given = given.combine_chunks()
     if isinstance(given, pa.Scalar):
         given = given.as_py()
     elif isinstance(given, pa.Array):
         given = given.to_pylist() if pa.types.is_nested(logical_type(given.type)) else given.to_numpy(False)
-    if isinstance(given, list | tuple) and any(hasattr(each, "detach") for each in given):
+    if isinstance(given, list | tuple) and any(_is_tensor(each) for each in given):
         given = [_of_tensor(each) for each in given]
     try:
         numbers = np.asarray(_of_tensor(given))
+        if numbers.dtype == np.object_ and any(isinstance(each, np.ndarray) for each in numbers):
+            numbers = np.stack(list(numbers))
         numbers = numbers.astype(np.float64, casting="unsafe" if numbers.dtype.kind in "OUS" else "same_kind")
     except (TypeError, ValueError):
         raise InvalidInputError(_unusable(query, given)) from None
@@ -258,10 +260,33 @@ def _as_numpy(query: Value, kind: pa.DataType) -> npt.NDArray[np.generic]:
     return numbers.astype(np.uint8)
 
 
-def _of_tensor(given: Value) -> Value:
-    """The numbers of a tensor of torch, on whatever device and of whatever type; anything else as it is."""
-    if not hasattr(given, "detach"):
+def _of_arrow(given: Value) -> Value:
+    """Arrow's array of what gives its data as a column of Arrow's; anything else, as a table of numbers, as it is."""
+    if isinstance(given, pa.Array | pa.ChunkedArray):
         return given
+    try:
+        if hasattr(given, "__arrow_c_stream__"):
+            held = pa.chunked_array(given)
+        elif hasattr(given, "__arrow_c_array__"):
+            held = pa.array(given)
+        else:
+            return given
+    except (TypeError, ValueError, pa.ArrowException):
+        return given
+    return given if pa.types.is_struct(held.type) else held
+
+
+def _is_tensor(given: object) -> bool:
+    """Whether something has numbers that numpy does not take by itself."""
+    return hasattr(given, "detach") or (hasattr(given, "__dlpack__") and not hasattr(given, "__array__"))
+
+
+def _of_tensor(given: Value) -> Value:
+    """The numbers of a tensor, of torch on whatever device and of whatever type; anything else as it is."""
+    if not _is_tensor(given):
+        return given
+    if not hasattr(given, "detach"):
+        return np.from_dlpack(given)
     held = given.detach().cpu()
     return (held.double() if hasattr(held, "double") else held).numpy()
 

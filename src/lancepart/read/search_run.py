@@ -43,7 +43,7 @@ class SearchRun:
     def counted(self) -> SearchLeaves:
         """The leaves whose texts the statistics of scores are of."""
         planned = self.scan.plan() if self.statistics == PARTITION else None
-        return SearchLeaves(replace(self.scan, where=None, limit=None, planned=planned))
+        return SearchLeaves(replace(self.scan, where=None, limit=None, planned=planned), beside=self.leaves)
 
     @contextmanager
     def _timed(self, what: str) -> Iterator[None]:

@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lancepart.layout.leaves import Leaf
 from lancepart.model.aliases import JsonMapping
 from lancepart.model.schema import field_id
 from lancepart.read import leaf as reading
 from lancepart.read.hits import Hits
 from lancepart.read.leaf import ADDRESS
+from lancepart.read.leaf_memory import LeafVersion, added_fragments
 from lancepart.read.search_leaves import SearchLeaves
 from lancepart.read.search_request import TextQuery
 from lancepart.read.text_union import UnionCorpus, union_corpus
@@ -42,13 +42,13 @@ _MOST_ALLOWED = 128
 class Corpus:
     """The texts of leaves, indexed together: row by row whose it is and its address, in the order of the index.
 
-    ``starts`` are the positions of the first rows of the index's fragments, ``versions`` where each owner was read,
+    ``starts`` are the positions of the first rows of the index's fragments, ``versions`` what was read of each owner,
     ``allowed`` the lists of the rows of some owners that searches needed.
     """
 
     handle: Dataset
     owners: tuple[str, ...]
-    versions: tuple[tuple[str, int | None], ...]
+    versions: tuple[LeafVersion, ...]
     owner: npt.NDArray[np.int64]
     addresses: Addresses
     starts: npt.NDArray[np.int64]
@@ -95,7 +95,8 @@ def corpus_of(
     renamed = {name: params.get(column, {}) for column, name in zip(columns, names, strict=True)}
     texts = _Texts(columns=columns, names=names, params=renamed)
     scan = leaves.scan
-    versions = tuple(_identity(leaves, at) for at in leaves.positions)
+    fixed = leaves.plan.are_fixed
+    versions = leaves.plan.versions if fixed else tuple(_version(leaves, at) for at in leaves.positions)
     fields = [scan.metadata.schema.field(name) for name in columns]
     numbers = tuple((field_id(field), str(field)) for field in fields)
     spelled = json.dumps({name: dict(each) for name, each in params.items()}, sort_keys=True)
@@ -110,18 +111,18 @@ def corpus_of(
         last[:] = [weakref.ref(made)]
         return made
 
-    return cache.get(("corpus", *whose, versions), make, lambda made: made.bytes)
+    return cache.get(("corpus", *whose, leaves.plan.versions_key if fixed else versions), make, lambda made: made.bytes)
 
 
-def _identity(leaves: SearchLeaves, at: int) -> tuple[str, int | None]:
-    leaf: Leaf = leaves.leaves[at]
-    if leaf.read_version is not None:
-        return leaf.location, leaf.read_version
-    opened = leaves.opened(at)
-    return leaf.location, None if opened is None else opened.task.leaf.read_version
+def _version(leaves: SearchLeaves, at: int) -> LeafVersion:
+    version = leaves.plan.versions[at]
+    opened = leaves.opened(at) if version.number is None else None
+    if opened is None:
+        return version
+    return version._replace(states=frozenset(storage.fragment_states(opened.handle).items()))
 
 
-def _build(leaves: SearchLeaves, versions: tuple[tuple[str, int | None], ...], texts: _Texts) -> Corpus:
+def _build(leaves: SearchLeaves, versions: tuple[LeafVersion, ...], texts: _Texts) -> Corpus:
     started = time.perf_counter()
     parts = leaves.over(leaves.positions, lambda at: _texts(leaves, at, texts.columns))
     rows = pa.concat_tables(parts) if parts else _no_rows(leaves, texts.columns)
@@ -144,7 +145,7 @@ def _build(leaves: SearchLeaves, versions: tuple[tuple[str, int | None], ...], t
 def _extended(
     before: Corpus,
     leaves: SearchLeaves,
-    versions: tuple[tuple[str, int | None], ...],
+    versions: tuple[LeafVersion, ...],
     texts: _Texts,
 ) -> Corpus | None:
     """A corpus with the rows added since as a separate part; None if rows were removed, or a rebuild is cheaper."""
@@ -179,7 +180,7 @@ def _extended(
 
 
 def _fresh(
-    before: Corpus, leaves: SearchLeaves, owners: tuple[str, ...], versions: tuple[tuple[str, int | None], ...]
+    before: Corpus, leaves: SearchLeaves, owners: tuple[str, ...], versions: tuple[LeafVersion, ...]
 ) -> dict[int, tuple[int, ...] | None] | None:
     """The leaves that got rows since, with the fragments that hold these, None for all; None if rows were removed."""
     known = dict(zip(before.owners, before.versions, strict=True))
@@ -190,19 +191,22 @@ def _fresh(
         if owner not in known:
             found[at] = None
         elif known[owner] != version:
-            added = _added(leaves, known[owner], version)
+            added = _added(leaves, at, known[owner], version)
             if added is None:
                 return None
             found[at] = added
     return found
 
 
-def _added(leaves: SearchLeaves, was: tuple[str, int | None], now: tuple[str, int | None]) -> tuple[int, ...] | None:
+def _added(leaves: SearchLeaves, at: int, was: LeafVersion, now: LeafVersion) -> tuple[int, ...] | None:
     """The fragments that a leaf got between two versions; None if rows went, or it is another leaf."""
-    if was[0] != now[0] or was[1] is None or now[1] is None:
+    if (was.place, was.branch) != (now.place, now.branch):
         return None
+    if was.number is None or now.number is None:
+        fresh = added_fragments(dict(was.states), dict(now.states)) if was.states and now.states else None
+        return None if fresh is None else tuple(fresh)
     try:
-        found = leaf_data.difference(leaves.scan.root, now[0], was[1], now[1])
+        found = leaf_data.difference(leaves.scan.root, leaves.leaves[at].location, was.number, now.number)
     except UnreadableError:
         return None
     if found.removed or found.deleted or found.restored:
@@ -218,7 +222,7 @@ def _texts(
     if opened is None or fragments == ():
         return _no_rows(leaves, columns)
     task = replace(opened.task, columns=columns, predicate=None, limit=None, fragments=fragments)
-    found = list(reading.with_addresses(task))
+    found = list(reading.with_addresses(task, opened.reopen))
     return pa.Table.from_batches(found) if found else _no_rows(leaves, columns)
 
 

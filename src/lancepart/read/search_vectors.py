@@ -283,7 +283,7 @@ class VectorSearch:
 
     def _converted(self, at: int, opened: OpenLeaf) -> Hits:
         """Search a leaf that holds the column in an older, narrower type: its vectors in the table's type."""
-        found = list(reading.with_addresses(replace(opened.task, columns=(self.query.column,))))
+        found = list(reading.with_addresses(replace(opened.task, columns=(self.query.column,)), opened.reopen))
         if not found:
             return Hits.together([])
         rows = pa.Table.from_batches(found)

@@ -13,16 +13,15 @@ from lancepart.layout.matching import Matching
 from lancepart.layout.recorded_files import recorded_files
 from lancepart.model.config import config
 from lancepart.read import leaf as reading
-from lancepart.read.leaf import LeafTask
+from lancepart.read.leaf import LeafTask, Opener
 from lancepart.read.union_builder import Source
 from lancepart.storage import leaf_handle, leaf_record
-from lancepart.storage.leaf_handle import LeafHandle, LeafShape
+from lancepart.storage.leaf_handle import LeafShape
 from lancepart.storage.snapshot import Snapshot
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 
-Opener = Callable[[LeafTask], LeafHandle]
 
 Shapes = MutableMapping[str, tuple[LeafShape, Matching]]
 """The columns of leaves by their fingerprint, matched to the table's."""
@@ -104,5 +103,5 @@ def open_source(task: LeafTask, opener: Opener = reading.open_leaf) -> Source | 
     )
     if opened.task.predicate is None:
         return source
-    found = reading.matching_addresses(opened.task)
+    found = reading.matching_addresses(opened.task, opened.reopen)
     return replace(source, shown=leaf_handle.split_addresses(found)) if len(found) else None

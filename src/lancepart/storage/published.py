@@ -121,19 +121,20 @@ def _detached(root: Root, handle: Dataset, operation: lance.LanceOperation.BaseO
     )
 
 
-def replaced(
-    root: Root, handle: Dataset, schema: pa.Schema, marks: Mapping[str, str], fragments: Sequence[Fragment]
-) -> Dataset:
-    """The union with other fragments, columns and marks, in one commit; ConflictError if it was changed since."""
+def replaced(root: Root, handle: Dataset, schema: pa.Schema, fragments: Sequence[Fragment], *, same: bool) -> Dataset:
+    """The union with other fragments, columns and marks, in one commit; ConflictError if it was changed since.
+
+    The marks are the schema's metadata; ``same`` says whether it has these columns already.
+    """
     with storage_errors("publish a union", root):
-        if not is_same(handle, schema):
-            return _with_columns(root, handle, schema.with_metadata(dict(marks)), fragments)
+        if not same:
+            return _with_columns(root, handle, schema, fragments)
         left, there = {int(part.id) for part in fragments}, handle.get_fragments()
         gone = [part.metadata for part in there if part.fragment_id not in left]
         before = {int(part.fragment_id) for part in there}
         parts = [*fragments, *_emptied(root, handle, gone)]
         parts.sort(key=lambda part: (int(part.id) not in before, int(part.id)))
-        operation = lance.LanceOperation.Merge(parts, schema.with_metadata(dict(marks)))
+        operation = lance.LanceOperation.Merge(parts, schema)
         return _committed(root, handle, operation)
 
 

@@ -164,6 +164,44 @@ def test_columns_that_change_take_the_datasets_indices_with_them(local: Place) -
     assert_same(again, table, local)
 
 
+@pytest.mark.parametrize("transactions", ["strong", "weak"])
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda table: (table.drop_column("n"), table.add_column(pa.field("n", pa.int32()))),
+        lambda table: (table.rename_column("n", "m"), table.drop_column("m"), table.add_column(SCHEMA.field("n"))),
+    ],
+    ids=["again", "renamed"],
+)
+def test_a_column_that_took_the_name_of_another_shows_none_of_its_values(
+    local: Place, transactions: str, other: Any
+) -> None:
+    table = table_at(local, transactions=transactions)
+    table.publish_lance().create_scalar_index("n", "BTREE")
+    other(table)
+    table.append(pa.table([[20], ["JP"], [4]], schema=SCHEMA))
+
+    again = table.publish_lance()
+
+    assert_same(again, table, local)
+    assert again.to_table(filter="n = 4", columns=["id"]).to_pylist() == [{"id": 20}]
+    assert table.publish_lance().count_rows(filter="n IS NULL") == 12
+
+
+def test_a_field_that_took_the_place_of_another_shows_none_of_its_values(local: Place) -> None:
+    schema = pa.schema([("id", pa.int64()), ("a", pa.int32()), ("b", pa.int32())])
+    table = lp.create_table(local.root, schema, ["id"])
+    table.append([{"id": 1, "a": 10, "b": 20}])
+    table.publish_lance()
+    table.drop_column("a")
+    table.rename_column("b", "a")
+    table.add_column(pa.field("b", pa.int32()))
+
+    again = table.publish_lance()
+
+    assert again.to_table().to_pylist() == [{"id": 1, "a": 20, "b": None}]
+
+
 def test_a_widened_column_is_written_once_for_each_leaf(local: Place) -> None:
     table = table_at(local)
     table.publish_lance()

@@ -7,6 +7,8 @@ from typing import Any
 
 import lance
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from lance.query import (
@@ -234,8 +236,54 @@ class _Tensor:
         return np.ones(4, np.float32)
 
 
-def test_a_tensor_is_a_vector(table: lp.PartitionedTable) -> None:
-    assert table.search(_Tensor(), columns=["id"]).to_list() == table.search([1] * 4, columns=["id"]).to_list()
+class _DLPack:
+    """What tensors of other libraries have."""
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return np.ones(4, np.float32).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return np.ones(4).__dlpack_device__()
+
+
+class _Array:
+    """What libraries have that know numpy."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.ones(4, dtype or np.float32)
+
+
+class _Capsule:
+    """What has Arrow inside."""
+
+    def __arrow_c_array__(self, schema: object = None) -> Any:
+        return pa.array([1.0] * 4).__arrow_c_array__(schema)
+
+
+@pytest.mark.parametrize("kind", [_Tensor, _DLPack, _Array, _Capsule])
+def test_a_tensor_is_a_vector(table: lp.PartitionedTable, kind: Any) -> None:
+    assert table.search(kind(), columns=["id"]).to_list() == table.search([1] * 4, columns=["id"]).to_list()
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        [_Tensor(), _Tensor()],
+        [_DLPack(), _DLPack()],
+        [np.ones(4), [1] * 4],
+        pd.Series([np.ones(4), np.ones(4)]),
+        pd.Series([[1] * 4, [1] * 4]),
+        pd.DataFrame([[1] * 4, [1] * 4]),
+        pl.Series([[1.0] * 4, [1.0] * 4]),
+        pl.Series([[1.0] * 4, [1.0] * 4], dtype=pl.Array(pl.Float32, 4)),
+        pl.DataFrame(np.ones((2, 4))),
+        pa.array([[1.0] * 4, [1.0] * 4]),
+    ],
+    ids=lambda batch: f"{type(batch).__module__.split('.')[0]}-{type(batch).__name__}",
+)
+def test_a_batch_comes_as_whatever_holds_vectors(table: lp.PartitionedTable, batch: Any) -> None:
+    expected = table.search(np.ones((2, 4)), k=3, columns=["id"]).to_list()
+    assert table.search(batch, k=3, columns=["id"]).to_list() == expected
 
 
 def test_a_range_of_distances(table: lp.PartitionedTable) -> None:
@@ -360,6 +408,19 @@ def test_a_plan_tells_what_is_searched(table: lp.PartitionedTable) -> None:
     assert "flat, " in told
     assert "dropped" in told
     assert table.search([1] * 4, where="tenant = 't3'").recall(5) == 1.0
+
+
+@pytest.mark.parametrize("where", [None, "id < 0"])
+def test_rows_come_in_the_schema_that_a_search_shows(table: lp.PartitionedTable, where: str | None) -> None:
+    vector, text = [1.0] * 4, "apple"
+    for query, named in (
+        (vector, {"column": "v"}),
+        ([vector, vector], {"column": "v"}),
+        (text, {"column": "content"}),
+        (None, {"column": ("v", "content"), "hybrid": (vector, text)}),
+    ):
+        search = table.search(query, where=where, with_row_id=True, **named)
+        assert search.to_arrow().schema.equals(search.schema)
 
 
 def test_row_ids_of_a_search_are_those_that_take_knows(table: lp.PartitionedTable) -> None:

@@ -14,6 +14,7 @@ from datafusion import DataFrame, RuntimeEnvBuilder, SessionConfig, SessionConte
 from datafusion.plan import LogicalPlan
 
 from lancepart.errors import InvalidInputError, reraise_interrupt
+from lancepart.model.distinct_tests import with_distinct_tests
 from lancepart.model.filtering import DEEP_FILTERS
 from lancepart.model.parse import known_functions
 from lancepart.model.parse_tree import from_filters
@@ -114,7 +115,7 @@ class Query(Result):
     def _bound(self) -> BoundQuery:
         """The query with its partition functions bound to the types that DataFusion plans it with."""
         if not has_terms(self.text):
-            return BoundQuery(text=with_zones(self.text))
+            return BoundQuery(text=with_distinct_tests(with_zones(self.text)))
         try:
             return bind_query(self._without_rows(), self.text)
         except Exception as error:

@@ -195,6 +195,45 @@ def test_a_condition_is_one_expression(table: lp.PartitionedTable) -> None:
     assert table.count_rows() == len(ROWS)
 
 
+def test_values_are_computed_for_the_rows_of_their_clause_only(table: lp.PartitionedTable) -> None:
+    source = [{"id": 1, "n": 0}, {"id": 4, "n": 5}, {"id": 7, "n": 0}, {"id": 8, "n": 4}]
+    merge = (
+        table.merge(source, on=["id"]).when_matched_delete("source.n = 0").when_matched_update({"n": "10 / source.n"})
+    )
+    merge.when_not_matched_insert({"id": "source.id", "n": "8 / source.n"}, "source.n <> 0").execute()
+
+    assert [row for row in rows(table) if row[0] in (1, 4, 7, 8)] == [(4, "b", 2), (8, None, 2)]
+
+
+BEYOND = ["(SELECT max(n) FROM {side})", "sum({side}.n) OVER ()", "unnest([1, 2])", "{side}.n IN (SELECT 1)"]
+
+
+@pytest.mark.parametrize("expression", BEYOND)
+def test_an_expression_uses_its_own_row_alone(table: lp.PartitionedTable, expression: str) -> None:
+    before, named = rows(table), expression.format(side="target")
+    acts = [
+        lambda: table.update({"n": expression.format(side="rows")}),
+        lambda: table.merge(ROWS, on=["id"]).when_matched_update({"n": named}).execute(),
+        lambda: table.merge(ROWS, on=["id"]).when_matched_delete(f"{named} IS NOT NULL").execute(),
+    ]
+    for act in acts:
+        with pytest.raises(InvalidInputError, match="own row"):
+            act()
+    assert rows(table) == before
+    table.update({"k": "'<subquery> select unnest( over'"}, "id = 1")
+    assert table.scan("id = 1").to_list()[0]["k"] == "<subquery> select unnest( over"
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [("source.n", "of type Int64, not Boolean"), ("'yes'", "of type Utf8"), ("true -- all", "comment")],
+)
+def test_a_condition_is_true_or_false(table: lp.PartitionedTable, condition: str, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        table.merge(ROWS, on=["id"]).when_matched_delete(condition).execute()
+    assert table.count_rows() == len(ROWS)
+
+
 def test_a_merge_that_is_wrong_changes_nothing(table: lp.PartitionedTable, tmp_path: Path) -> None:
     before, version = rows(table), table.version
     good = [{"id": 1, "n": 1}]
@@ -202,6 +241,10 @@ def test_a_merge_that_is_wrong_changes_nothing(table: lp.PartitionedTable, tmp_p
         (InvalidInputError, lambda: table.merge(good, on=["id"]).execute()),
         (TableColumnNotFoundError, lambda: table.merge(good, on=["x"]).when_matched_delete().execute()),
         (TableSchemaValidationError, lambda: table.merge([{"n": 1}], on=["id"]).when_matched_delete().execute()),
+        (
+            TableSchemaValidationError,
+            lambda: table.merge(pa.table([[1], [2]], names=["id", "id"]), on=["id"]).when_matched_delete().execute(),
+        ),
         (InvalidInputError, lambda: table.merge(good * 2, on=["id"]).when_matched_delete().execute()),
         (InvalidInputError, lambda: table.merge(good, on=["id"]).when_matched_delete("nothing > 1").execute()),
         (InvalidInputError, lambda: table.merge(good, on=["id"]).when_matched_update({}).execute()),

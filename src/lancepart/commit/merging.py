@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,21 +14,24 @@ from datafusion import SessionConfig, SessionContext
 
 from lancepart.commit import upserts, verbs
 from lancepart.commit.merge import MATCHED, NOT_MATCHED, NOT_MATCHED_BY_SOURCE, Clause, Merge
+from lancepart.commit.own_row import OtherRowsError, refuse_other_rows
 from lancepart.commit.upsert_keys import KeyIndex
 from lancepart.errors import InvalidInputError, TableSchemaValidationError, reraise_interrupt
 from lancepart.layout.leaves import Leaf
 from lancepart.model.filtering import DEEP_FILTERS
 from lancepart.model.query_terms import bind_query
+from lancepart.model.sql_errors import plain
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import ADDRESS
 from lancepart.write.casts import cast
-from lancepart.write.conform import any_rows, fit, refuse_nulls
+from lancepart.write.conform import any_rows, fit, refuse_doubled, refuse_nulls
 from lancepart.write.dicts import are_dicts, listed
 from lancepart.write.route import route
 
 if TYPE_CHECKING:
     from lancepart.commit.transaction import Transaction
 
+_NO_TEST = re.compile(r"(\w+)(?:\([^)]*\))? IS DISTINCT FROM Boolean")
 _PAIR, _CHOICE = "__lancepart_pair", "__lancepart_clause"
 _UNNAMED = "__lancepart_unnamed "
 """Begins the name of a column that says which rows of the source leave another column out."""
@@ -51,6 +55,8 @@ def run(transaction: Transaction, merge: Merge) -> None:
     for clause in merge.clauses:
         if clause.values:
             verbs.check_values(clause.values, schema)
+        if clause.condition is not None:
+            verbs.refuse_deep("the condition is", clause.condition)
     source = _source(merge, schema)
     index = KeyIndex.of(source.select(list(merge.on)))
     targets = _targets(transaction, merge, source, index)
@@ -85,6 +91,7 @@ def _source(merge: Merge, schema: pa.Schema) -> pa.Table:
     """The source's rows, those columns that the table has in the table's types."""
     data = listed(merge.source)
     rows = any_rows(data, schema)
+    refuse_doubled(rows.schema.names)
     upserts.require_key(merge.on, [name for name in merge.on if name not in rows.schema.names])
     for at, name in enumerate(rows.schema.names):
         if name in schema.names:
@@ -159,16 +166,15 @@ def _evaluated(
     if not clauses or not rows.num_rows:
         return np.array([], dtype=np.int64), []
     session = _Session(source, target)
-    tests = " ".join(f"WHEN ({clause.condition or 'true'}) THEN {at}" for at, clause in enumerate(clauses))
-    choice = session.select([f"CASE {tests} ELSE -1 END AS {_CHOICE}"])
-    chosen = choice.column(_CHOICE).to_numpy()
+    tests = " ".join(f"WHEN ({clause.condition or 'true'}) IS TRUE THEN {at}" for at, clause in enumerate(clauses))
+    chosen = session.select({_CHOICE: f"CASE {tests} ELSE -1 END"}).column(_CHOICE).to_numpy()
     made = []
     for at, clause in enumerate(clauses):
         if clause.values is None or not (chosen == at).any():
             continue
         values = _values(clause, source, target, schema)
-        columns = [f"({expression}) AS {_quoted(name)}" for name, expression in values.items()]
-        found = session.select(columns).filter(pa.array(chosen == at)).drop_columns([_PAIR])
+        own = session if (chosen == at).all() else session.of_pairs(chosen == at)
+        found = own.select({name: f"({value})" for name, value in values.items()})
         made.append(_fitted(found, schema))
     return np.flatnonzero(chosen >= 0), made
 
@@ -214,17 +220,34 @@ class _Session:
             numbered = rows.append_column(_PAIR, pa.array(np.arange(rows.num_rows)))
             self.context.register_record_batches(name, [numbered.to_batches()])
 
-    def select(self, expressions: Sequence[str]) -> pa.Table:
-        """Expressions over each pair, in the order of the pairs."""
+    def of_pairs(self, chosen: npt.NDArray[np.bool_]) -> _Session:
+        """Some of the pairs: the values of a clause may fail for those that its condition leaves out."""
+        kept = {name: rows.filter(pa.array(chosen)) for name, rows in self.sides.items()}
+        return _Session(kept.get("source"), kept.get("target"))
+
+    def select(self, expressions: Mapping[str, str]) -> pa.Table:
+        """Columns of expressions over each pair, in the order of the pairs."""
         names = list(self.sides)
         joined = names[0] if len(names) == 1 else f"source JOIN target ON source.{_PAIR} = target.{_PAIR}"
-        query = f"SELECT {names[0]}.{_PAIR}, {', '.join(expressions)} FROM {joined} ORDER BY {names[0]}.{_PAIR}"
+        columns = ", ".join(f"{expression} AS {_quoted(name)}" for name, expression in expressions.items())
+        query = f"SELECT {names[0]}.{_PAIR}, {columns} FROM {joined} ORDER BY {names[0]}.{_PAIR}"
         try:
-            return self.context.sql(bind_query(self.context, query).text).to_arrow_table()
+            frame = self.context.sql(bind_query(self.context, query).text)
+            refuse_other_rows(frame, expressions.values())
+            return frame.to_arrow_table().drop_columns([_PAIR])
+        except OtherRowsError:
+            raise
         except Exception as error:
             reraise_interrupt(error)
-            text = str(error).split("\n")[0].removeprefix("DataFusion error: ")
-            raise InvalidInputError(f"an expression of the merge is not understood: {text}") from None
+            raise InvalidInputError(_reason(str(error))) from None
+
+
+def _reason(error: str) -> str:
+    """What is wrong with an expression, by DataFusion's error, whose last line says most."""
+    if found := _NO_TEST.search(error):
+        return f"a condition of the merge is of type {found[1]}, not Boolean: compare it with a value"
+    last = [line for line in error.splitlines() if line.strip()][-1]
+    return f"an expression of the merge is not understood: {plain(last.removeprefix('DataFusion error: '))}"
 
 
 def _quoted(name: str) -> str:

@@ -12,6 +12,7 @@ from datafusion import SessionConfig, SessionContext
 
 from lancepart.commit import upserts
 from lancepart.commit.leaf_changes import LeafChanges
+from lancepart.commit.own_row import OtherRowsError, refuse_other_rows
 from lancepart.commit.upsert_keys import KeyIndex
 from lancepart.commit.upserts import Addresses, Matches
 from lancepart.errors import (
@@ -206,16 +207,16 @@ def check_values(values: Mapping[str, str], schema: pa.Schema) -> None:
     for name, value in values.items():
         if not isinstance(value, str) or not value.strip():
             raise InvalidInputError(f"column {name!r} is to be set to {value!r}: give SQL as text, such as 'n + 1'")
-        _refuse_deep(name, value)
+        refuse_deep(f"column {name!r} is to be set to", value)
 
 
-def _refuse_deep(name: str, value: str) -> None:
-    """Refuse an expression that DataFusion would overflow the stack with, or parse for hours."""
-    found = depth(tokens(value))
+def refuse_deep(what: str, expression: str) -> None:
+    """Refuse an expression with comments, or that DataFusion would overflow the stack with, or parse for hours."""
+    found = depth(tokens(expression))
     if found.nested > _MOST_NESTED or found.chain > _MOST_OPERATORS:
         raise InvalidInputError(
-            f"column {name!r} is to be set to an expression with {found.nested} levels and {found.chain} operators in "
-            f"a row: {_MOST_NESTED} and {_MOST_OPERATORS} are the most"
+            f"{what} an expression with {found.nested} levels and {found.chain} operators in a row: "
+            f"{_MOST_NESTED} and {_MOST_OPERATORS} are the most"
         )
 
 
@@ -226,10 +227,11 @@ def set_columns(rows: pa.Table, values: Mapping[str, str], schema: pa.Schema) ->
     columns = [f"({values[name]}) AS {_quoted(name)}" if name in values else _quoted(name) for name in schema.names]
     try:
         query = bind_query(context, f"SELECT {', '.join(columns)} FROM rows")
-        found = context.sql(query.text).collect()
-        table = pa.Table.from_batches(found)
+        frame = context.sql(query.text)
+        refuse_other_rows(frame, values.values())
+        table = pa.Table.from_batches(frame.collect())
         arrays = [cast_to(table.column(index), field) for index, field in enumerate(schema)]
-    except TableSchemaValidationError:
+    except (TableSchemaValidationError, OtherRowsError):
         raise
     except Exception as error:
         reraise_interrupt(error)

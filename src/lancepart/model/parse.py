@@ -14,6 +14,7 @@ from lancepart.errors import InvalidInputError, reraise_interrupt
 from lancepart.model import filter_text
 from lancepart.model.aliases import RawExpr
 from lancepart.model.decimals import Replacement, decimal_names, exact_numbers
+from lancepart.model.distinct_tests import with_distinct_tests
 from lancepart.model.filter_text import Atom, Chain, Negation, Node, TooDeepError
 from lancepart.model.filtering import session_config
 from lancepart.model.mismatches import blamed, refuse_mismatches
@@ -63,7 +64,7 @@ class _Reader:
     """Parses one filter: a short one at once, a long one in pieces that DataFusion's recursion can handle."""
 
     def __init__(self, sql: str, schema: pa.Schema) -> None:
-        self._sql = with_zones(sql)
+        self._sql = with_distinct_tests(with_zones(sql))
         self._schema = schema
         self._apart = bool(_LIST.search(self._sql) and _NULL.search(self._sql))
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from datafusion import ScalarUDF, SessionContext, SQLOptions, udf
 
 from lancepart.errors import UnsupportedOperationError, reraise_interrupt
+from lancepart.model.distinct_tests import with_distinct_tests
 from lancepart.model.sql_text import Token, arguments, closing, tokens
 from lancepart.model.terms import FUNCTION_NAMES, bound_function, has_terms, split_size, transform_of
 from lancepart.model.transforms import Transform
@@ -58,7 +59,7 @@ def bind_query(context: SessionContext, sql: str) -> BoundQuery:
 
     The context has the tables that the query reads; they may be empty.
     """
-    sql = with_zones(sql)
+    sql = with_distinct_tests(with_zones(sql))
     if not has_terms(sql):
         return BoundQuery(text=sql)
     calls = list(_calls(sql))

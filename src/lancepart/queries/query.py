@@ -14,6 +14,7 @@ from datafusion import DataFrame, RuntimeEnvBuilder, SessionConfig, SessionConte
 from datafusion.plan import LogicalPlan
 
 from lancepart.errors import InvalidInputError, reraise_interrupt
+from lancepart.model.distinct_tests import with_distinct_tests
 from lancepart.model.filtering import DEEP_FILTERS
 from lancepart.model.parse import known_functions
 from lancepart.model.parse_tree import from_filters
@@ -40,6 +41,11 @@ _DEFAULT = "lancepart$default"
 """The catalog and the schema of tables without such; no name in a warehouse has a dollar sign."""
 _SCAN = "TableScan: "
 MOST_NAMES = 3
+_SETTINGS = {
+    "datafusion.sql_parser.dialect": "PostgreSQL",
+    "datafusion.optimizer.enable_leaf_expression_pushdown": "false",
+}
+"""Fields of structs are computed where they are used: moved below an outer join of a view, they make planning fail."""
 _NO_VALUE = re.compile(r"Placeholder '\$(\w+)' was not provided")
 _PROJECTION = " projection=["
 
@@ -109,7 +115,7 @@ class Query(Result):
     def _bound(self) -> BoundQuery:
         """The query with its partition functions bound to the types that DataFusion plans it with."""
         if not has_terms(self.text):
-            return BoundQuery(text=with_zones(self.text))
+            return BoundQuery(text=with_distinct_tests(with_zones(self.text)))
         try:
             return bind_query(self._without_rows(), self.text)
         except Exception as error:
@@ -192,8 +198,11 @@ class Query(Result):
         return tuple(dict.fromkeys([*floats, *(column for scan in scans for column in scan.columns)]))
 
     def _context(self) -> SessionContext:
-        settings = {**DEEP_FILTERS, "datafusion.sql_parser.dialect": "PostgreSQL"}
-        config = SessionConfig(settings).with_target_partitions(os.cpu_count() or 1).with_information_schema(False)
+        config = (
+            SessionConfig({**DEEP_FILTERS, **_SETTINGS})
+            .with_target_partitions(os.cpu_count() or 1)
+            .with_information_schema(False)
+        )
         config = config.with_default_catalog_and_schema(_DEFAULT, _DEFAULT)
         runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(default_memory() * 2)
         context = SessionContext(config, runtime)

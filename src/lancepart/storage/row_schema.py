@@ -19,6 +19,7 @@ import pyarrow.json as pa_json
 from lancepart.errors import InvalidInputError
 from lancepart.storage.csv_numbers import refuse_rounded
 from lancepart.storage.row_streams import columns_of, fitted, is_stream, rows_of
+from lancepart.storage.text_types import NOT_WHOLE, as_json, with_decimals
 
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
@@ -60,12 +61,14 @@ def rows_in(
     known = {each.name: each for each in schema or ()}
     with ThreadPoolExecutor(max_workers=min(_READERS, len(files))) as readers:
         streams = list(readers.map(lambda file: is_stream(kind, file.path, file.system), files))
-        physical = list(readers.map(_inspected, files, formats, streams))
+        inspected = list(readers.map(_inspected, files, formats, streams))
+    formats, physical = [format for format, _ in inspected], [own for _, own in inspected]
     if kind == "json":
-        physical = [pa.schema([known.get(each.name, each) for each in own]) for own in physical]
-        for file, own, stream in zip(files, physical, streams, strict=True):
-            if not stream:
-                _refuse_late_fields(file, own)
+        physical = [as_json(pa.schema([known.get(each.name, each) for each in own])) for own in physical]
+        physical = [
+            own if stream else _read_through(file, own)
+            for file, own, stream in zip(files, physical, streams, strict=True)
+        ]
     folders = [file.folders() for file in files]
     named = _folder_columns(folders, known)
     if same_columns:
@@ -126,7 +129,11 @@ def _file_format(kind: str, path: str, schema: pa.Schema | None) -> ds.FileForma
         return ds.IpcFileFormat()
     if kind == "json":
         return ds.JsonFileFormat()
-    types = None if schema is None else {each.name: each.type for each in schema if not pa.types.is_nested(each.type)}
+    types = {each.name: each.type for each in schema or () if not pa.types.is_nested(each.type)}
+    return _csv_format(path, types)
+
+
+def _csv_format(path: str, types: Mapping[str, pa.DataType]) -> ds.CsvFileFormat:
     return ds.CsvFileFormat(
         parse_options=pa_csv.ParseOptions(delimiter="\t" if extension(path) == ".tsv" else ","),
         convert_options=pa_csv.ConvertOptions(
@@ -135,33 +142,55 @@ def _file_format(kind: str, path: str, schema: pa.Schema | None) -> ds.FileForma
     )
 
 
-def _inspected(file: FoundFile, format: ds.FileFormat, stream: bool) -> pa.Schema:
-    """The columns of one file, of which nothing else is kept."""
+def _inspected(file: FoundFile, format: ds.FileFormat, stream: bool) -> tuple[ds.FileFormat, pa.Schema]:
+    """How one file is read, and its columns; nothing else of it is kept."""
     if stream:
-        return columns_of("ipc" if isinstance(format, ds.IpcFileFormat) else "json", file.path, file.system)
+        return format, columns_of("ipc" if isinstance(format, ds.IpcFileFormat) else "json", file.path, file.system)
     try:
         found = format.inspect(file.path, file.system)
         if isinstance(format, ds.CsvFileFormat):
             refuse_rounded(file.path, file.system, format, found)
-        return found
+        return format, found
     except pa.ArrowInvalid as error:
+        lenient = _with_decimals(file, format)
+        if lenient is not None:
+            return lenient, lenient.inspect(file.path, file.system)
         kind = format.default_extname
         raise InvalidInputError(f"{file.path!r} can't be read as {kind}: {error}: correct the file") from None
 
 
-def _refuse_late_fields(file: FoundFile, columns: pa.Schema) -> None:
-    """Refuse JSON with a field that only rows after the first block have: Arrow would leave it out silently."""
+def _with_decimals(file: FoundFile, format: ds.FileFormat) -> ds.FileFormat | None:
+    """How a CSV file is read whose whole numbers are written like 1.0, or are too large; None for other files."""
+    if not isinstance(format, ds.CsvFileFormat):
+        return None
+    types = dict(format.default_fragment_scan_options.convert_options.column_types)
+    other = _csv_format(file.path, {name: with_decimals(kind) for name, kind in types.items()})
+    try:
+        other.inspect(file.path, file.system)
+    except pa.ArrowInvalid:
+        return None
+    return other
+
+
+def _read_through(file: FoundFile, columns: pa.Schema) -> pa.Schema:
+    """The types in which a JSON file can be read.
+
+    Refuse one with a field that only rows after the first block have: Arrow would leave it out silently.
+    """
     expected = pa_json.ParseOptions(explicit_schema=columns, unexpected_field_behavior="error")
     try:
         with file.system.open_input_stream(file.path) as stream:
             for _ in pa_json.open_json(stream, parse_options=expected):
                 pass
     except pa.ArrowInvalid as error:
+        if NOT_WHOLE in str(error):
+            return pa.schema([each.with_type(with_decimals(each.type)) for each in columns])
         if "unexpected field" in str(error):
             raise InvalidInputError(
                 f"{file.path!r} has a field that none of its first rows has: put a row with all fields, null where "
                 "there is no value, at its beginning, or convert the file to Parquet"
             ) from None
+    return columns
 
 
 def _refuse_doubled(file: FoundFile, columns: pa.Schema) -> None:

@@ -17,7 +17,10 @@ def cast(column: pa.Array | pa.ChunkedArray, wanted: pa.DataType, name: str) -> 
     try:
         made = _cast(column, wanted)
     except pa.ArrowException:
-        raise _refusal(name, column, _first(column, wanted), wanted) from None
+        at = _first(column, wanted)
+        if at is not None:
+            raise _refusal(name, column, at, wanted) from None
+        made = _cast(_alone(column), wanted)
     if not fits(column.type, wanted):
         at = _inexact(_whole(column), _whole(made))
         if at is not None:
@@ -42,10 +45,11 @@ def _as_vectors(lists: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _refusal(name: str, column: pa.Array, at: int, wanted: pa.DataType) -> TableSchemaValidationError:
-    length = vector_length(wanted)
-    advice = "" if length is None else f": give {length} numbers in each row"
+    length, given = vector_length(wanted), column[at]
+    fits = length is None or not given.is_valid or len(given) == length
+    advice = "" if fits else f": give {length} numbers in each row"
     return TableSchemaValidationError(
-        f"column {name!r}: {_shown(column[at])} of type {column.type} does not fit {wanted}{advice}"
+        f"column {name!r}: {_shown(given)} of type {column.type} does not fit {wanted}{advice}"
     )
 
 
@@ -63,17 +67,31 @@ def _shown(scalar: pa.Scalar) -> str:
     return text if len(text) <= 80 else f"{text[:80]}…"
 
 
-def _first(column: pa.Array, wanted: pa.DataType) -> int:
-    """The first row that can't be cast, found by halves."""
+def _first(column: pa.Array, wanted: pa.DataType) -> int | None:
+    """The first row that can't be cast, found by halves; None if each can."""
+
+    def fail(start: int, stop: int) -> bool:
+        try:
+            _cast(_alone(column.slice(start, stop - start)), wanted)
+        except pa.ArrowException:
+            return True
+        return False
+
     low, high = 0, len(column)
+    if pa.types.is_nested(column.type) and not fail(low, high):
+        return None
     while high - low > 1:
         middle = (low + high) // 2
-        try:
-            _cast(column.slice(low, middle - low), wanted)
-            low = middle
-        except pa.ArrowException:
-            high = middle
+        low, high = (low, middle) if fail(low, middle) else (middle, high)
     return low
+
+
+def _alone(column: pa.Array) -> pa.Array:
+    """Values of a nested type without those that lie beneath a NULL or outside a slice, which Arrow casts too."""
+    if not pa.types.is_nested(column.type):
+        return column
+    rows = np.arange(len(column))
+    return column.take(pa.array(rows, mask=column.is_null().to_numpy(zero_copy_only=False)))
 
 
 def _inexact(given: pa.Array, made: pa.Array) -> int | None:

@@ -199,10 +199,15 @@ def _from_dicts(rows: list[JsonObject], schema: pa.Schema) -> Iterator[Rows]:
         )
 
 
-def _check_names(names: Sequence[str], schema: pa.Schema) -> None:
+def refuse_doubled(names: Sequence[str]) -> None:
+    """Refuse data with several columns of one name."""
     doubled = {name for name in names if names.count(name) > 1}
     if doubled:
         raise TableSchemaValidationError(f"column {min(doubled)!r} appears twice in the data")
+
+
+def _check_names(names: Sequence[str], schema: pa.Schema) -> None:
+    refuse_doubled(names)
     extra = [name for name in names if name not in schema.names]
     if extra:
         raise TableSchemaValidationError(

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from datafusion import SessionContext
 from lance_namespace import CreateTableRequest
 
 import lancepart as lp
@@ -787,3 +788,16 @@ def test_every_verb_takes_expressions(tmp_path: Path, field: Any, layout: str) -
         assert sorted(table.scan((field("k") == "w") | (field("k") == "v")).to_arrow()["id"].to_pylist()) == [2, 4]
     with pytest.raises(InvalidInputError, match="put the values into it"):
         table.delete(field("id") == 1, params={"a": 1})
+
+
+def test_outer_joins_filter_by_fields_of_structs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = pa.struct([("x", pa.int32()), ("f", pa.float64())])
+    rows = pa.table({"i": [1, 2], "s": ["a", "b"], "o": pa.array([{"x": 4, "f": 2.0}, None], kind), "f": [2.0, 3.0]})
+    table = lp.create_table_from(tmp_path / "t", rows, ["s"])
+    text = "SELECT a.i, b.s FROM a FULL JOIN b ON a.s = b.s AND a.o['x'] >= 3 AND a.o['f'] < b.f + 1 ORDER BY a.i, b.s"
+    expected = SessionContext()
+    for name in ("a", "b"):
+        expected.register_record_batches(name, [rows.to_batches()])
+    for size in (lp.config.cache_bytes, 0):
+        monkeypatch.setattr(lp.config, "cache_bytes", size)
+        assert lp.sql(text, a=table, b=table).to_arrow().to_pylist() == expected.sql(text).to_arrow_table().to_pylist()

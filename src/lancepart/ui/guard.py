@@ -7,10 +7,11 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
+from urllib.parse import quote, unquote
 
 from lancepart.errors import InvalidInputError
 
-COOKIE = "lancepart_ui"
+_COOKIE = "lancepart_ui"
 LEAST_TOKEN = 16
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -25,6 +26,18 @@ def is_loopback(host: str) -> bool:
         return True
     try:
         return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_everywhere(host: str) -> bool:
+    """Whether an address stands for all addresses of the machine.
+
+    >>> is_everywhere("0.0.0.0"), is_everywhere("::"), is_everywhere("127.0.0.1"), is_everywhere("localhost")
+    (True, True, False, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_unspecified
     except ValueError:
         return False
 
@@ -69,6 +82,15 @@ class Guard:
         return bool(given) and hmac.compare_digest((given or "").encode(), self.token.encode())
 
 
+def cookie_of(token: str) -> str:
+    """The cookie that keeps a token, whose characters may be any.
+
+    >>> cookie_of("a+b; c=d").partition(";")[0]
+    'lancepart_ui=a%2Bb%3B%20c%3Dd'
+    """
+    return f"{_COOKIE}={quote(token, safe='')}; HttpOnly; SameSite=Strict; Path=/"
+
+
 def _is_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name.strip("[]"))
@@ -79,7 +101,7 @@ def _is_address(name: str) -> bool:
 
 def _cookie(text: str) -> str | None:
     try:
-        found = SimpleCookie(text).get(COOKIE)
+        found = SimpleCookie(text).get(_COOKIE)
     except CookieError:
         return None
-    return None if found is None else found.value
+    return None if found is None else unquote(found.value)

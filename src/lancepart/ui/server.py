@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 import sys
 import threading
 from collections.abc import Mapping
@@ -16,11 +17,16 @@ from lancepart.errors import LanceNamespaceError
 from lancepart.ui import rows
 from lancepart.ui.api import IMAGE, ROUTES, message_of, params_of, status_of
 from lancepart.ui.explorer import Explorer
-from lancepart.ui.guard import COOKIE, Guard
+from lancepart.ui.guard import Guard, cookie_of
 
 _log = logging.getLogger(__name__)
 _AT_ONCE = 8
+_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _SECONDS = 30
+_UNKNOWN_NAME = (
+    "this server does not answer under that name: open the address that `lancepart ui` printed; a proxy in front of it "
+    "has to send the header Host: 127.0.0.1"
+)
 _MEDIA = {
     "index.html": "text/html; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
@@ -61,6 +67,7 @@ class Server(ThreadingHTTPServer):
         self.explorer = explorer
         self.pages = _pages()
         self.turns = threading.BoundedSemaphore(_AT_ONCE)
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
@@ -70,10 +77,10 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """Where the page is; one of the addresses if there are several."""
         host, port = self.server_address[:2]
-        name = host.decode() if isinstance(host, bytes | bytearray) else host
-        return f"http://{name}:{port}/"
+        name = _ANY.get(text := host.decode() if isinstance(host, bytes | bytearray) else host, text)
+        return f"http://{f'[{name}]' if ':' in name else name}:{port}/"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -103,7 +110,7 @@ class Handler(BaseHTTPRequestHandler):
             return self._fail(HTTPStatus.BAD_REQUEST, "the URL is malformed or has too many parameters", body=body)
         token = query.pop("token", [""])[-1] or None
         if not guard.knows(self.headers.get("Host")):
-            return self._fail(HTTPStatus.FORBIDDEN, "this server does not answer under that name", body=body)
+            return self._fail(HTTPStatus.FORBIDDEN, _UNKNOWN_NAME, body=body)
         if not guard.admits(headers, token):
             return self._fail(HTTPStatus.UNAUTHORIZED, "open the address that `lancepart ui` printed", body=body)
         if token is not None and url.path == "/" and guard.token is not None:
@@ -137,7 +144,7 @@ class Handler(BaseHTTPRequestHandler):
         """Keep the token in a cookie, and out of the address."""
         self.send_response(HTTPStatus.SEE_OTHER)
         self.send_header("Location", "/")
-        self.send_header("Set-Cookie", f"{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/")
+        self.send_header("Set-Cookie", cookie_of(token))
         self._end(0)
 
     def _fail(self, status: int, message: str, *, body: bool) -> None:

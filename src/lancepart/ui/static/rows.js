@@ -1,6 +1,6 @@
 // Rows: some of a table, neighbours of vectors, matches of texts.
 
-import { fill, get, h, imageUrl, number, panel, say, size } from "/dom.js";
+import { decimal, fill, get, h, imageUrl, number, panel, say, size } from "/dom.js";
 import { sparkline } from "/charts.js";
 
 export function rowsView(at, about, state) {
@@ -63,6 +63,6 @@ function cell(row, column, neighbours, at) {
     const source = imageUrl({ ...at, row: row._rowid, column: column.name });
     return h("td", {}, h("img", { cls: "thumb", src: source, loading: "lazy", alt: `${column.name}, ${value.image}, ${size(value.bytes)}` }));
   }
-  if (typeof value === "number") return h("td", { cls: "num" }, Number.isInteger(value) ? String(value) : Number(value.toPrecision(6)).toString());
+  if (typeof value === "number") return h("td", { cls: "num" }, decimal(value));
   return h("td", {}, typeof value === "object" ? JSON.stringify(value) : String(value));
 }

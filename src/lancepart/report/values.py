@@ -74,7 +74,7 @@ def text(value: object, most: int = _MOST_CHARACTERS) -> str:
         case Mapping():
             return ", ".join(f"{key}={text(item) if item is not None else 'NULL'}" for key, item in value.items())
         case list() | tuple():
-            shown = ", ".join(text(item) for item in value[:_MOST_ITEMS])
+            shown = ", ".join(_item_text(item) for item in value[:_MOST_ITEMS])
             return f"[{shown}, … {len(value)}]" if len(value) > _MOST_ITEMS else f"[{shown}]"
     found = str(plain(value)).replace("\n", " ")
     return found if len(found) <= most else f"{found[: most - 1]}…"
@@ -87,6 +87,11 @@ def _float_text(value: float) -> str:
     ('0.3', '1234567.89', '1e+20', '-123456')
     """
     return f"{value:.2f}".rstrip("0").rstrip(".") if _LARGE <= abs(value) < _HUGE else f"{value:.7g}"
+
+
+def _item_text(value: object) -> str:
+    """A value in a list: of a vector's numbers fewer digits do."""
+    return f"{value:.4g}" if isinstance(value, float) and abs(value) < 1 else text(value)
 
 
 def safe_integers(value: Json) -> Json:

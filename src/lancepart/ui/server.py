@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
@@ -17,7 +18,7 @@ from lancepart.errors import LanceNamespaceError
 from lancepart.ui import rows
 from lancepart.ui.api import IMAGE, ROUTES, message_of, params_of, status_of
 from lancepart.ui.explorer import Explorer
-from lancepart.ui.guard import Guard, cookie_of
+from lancepart.ui.guard import Guard
 
 _log = logging.getLogger(__name__)
 _AT_ONCE = 8
@@ -69,6 +70,7 @@ class Server(ThreadingHTTPServer):
         self.turns = threading.BoundedSemaphore(_AT_ONCE)
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), Handler)
+        self.guard = replace(self.guard, port=self.server_address[1])
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Log what went wrong; a browser that went away before it had its answer is no error."""
@@ -102,6 +104,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, *, body: bool) -> None:
         guard = self.server.guard
+        if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
+            self.close_connection = True  # what follows is the body of this request, and no other request
         headers: Mapping[str, str] = {name.title(): value for name, value in self.headers.items()}
         try:
             url = urlsplit(self.path)
@@ -114,7 +118,7 @@ class Handler(BaseHTTPRequestHandler):
         if not guard.admits(headers, token):
             return self._fail(HTTPStatus.UNAUTHORIZED, "open the address that `lancepart ui` printed", body=body)
         if token is not None and url.path == "/" and guard.token is not None:
-            return self._enter(guard.token)
+            return self._enter(guard.cookie)
         if url.path in self.server.pages:
             data, media = self.server.pages[url.path]
             return self._send(HTTPStatus.OK, data, media, body=body)
@@ -140,11 +144,11 @@ class Handler(BaseHTTPRequestHandler):
             return self._fail(status_of(error), message_of(error), body=body)
         return self._send(HTTPStatus.OK, data, media, body=body)
 
-    def _enter(self, token: str) -> None:
+    def _enter(self, cookie: str) -> None:
         """Keep the token in a cookie, and out of the address."""
         self.send_response(HTTPStatus.SEE_OTHER)
         self.send_header("Location", "/")
-        self.send_header("Set-Cookie", cookie_of(token))
+        self.send_header("Set-Cookie", cookie)
         self._end(0)
 
     def _fail(self, status: int, message: str, *, body: bool) -> None:

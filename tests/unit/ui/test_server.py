@@ -261,6 +261,29 @@ def test_a_token_of_any_characters_lets_in(root: Path, token: str) -> None:
         assert fetch(f"{server.url}api/tables", Cookie=f"{kept}x")[0] == 401
 
 
+def test_two_explorers_of_one_host_keep_their_tokens_apart(root: Path) -> None:
+    with (
+        serving(Explorer(str(root)), token=f"{TOKEN}-1") as one,
+        serving(Explorer(str(root)), token=f"{TOKEN}-2") as two,
+    ):
+        kept = [
+            fetch(f"{server.url}?token={server.guard.token}")[2]["Set-Cookie"].partition(";")[0]
+            for server in (one, two)
+        ]
+        assert kept[0].partition("=")[0] != kept[1].partition("=")[0]
+        for server in (one, two):
+            assert fetch(f"{server.url}api/tables", Cookie="; ".join(kept))[0] == 200
+
+
+def test_the_body_of_a_request_is_no_request(server: Server) -> None:
+    host = f"Host: localhost:{server.server_address[1]}"
+    inner = f"GET /app.js HTTP/1.1\r\n{host}\r\n\r\n"
+    for length in (f"Content-Length: {len(inner)}", "Transfer-Encoding: chunked"):
+        with socket.create_connection(server.server_address[:2], timeout=20) as line:
+            line.sendall(f"GET /icon.svg HTTP/1.1\r\n{host}\r\n{length}\r\n\r\n{inner}".encode())
+            assert line.makefile("rb").read().count(b"HTTP/1.1 200") == 1
+
+
 @pytest.mark.skipif(not socket.has_ipv6, reason="the machine has no IPv6")
 def test_it_listens_on_loopback_of_the_sixth_version(root: Path) -> None:
     try:

@@ -69,13 +69,19 @@ def spark_jars() -> Path | None:
     return next((home / "jars" for home in homes if (home / "jars").is_dir()), None)
 
 
+def find_javac() -> str | None:
+    """The compiler of JAVA_HOME, or of the PATH where that names none, or only a runtime."""
+    home = os.environ.get("JAVA_HOME")
+    return (shutil.which("javac", path=os.path.join(home, "bin")) if home else None) or shutil.which("javac")
+
+
 def compile_java(sources: list[Path], classes: Path) -> None:
     """Compile for Java 17, the oldest that Spark 4 runs on."""
-    javac = shutil.which("javac")
+    javac = find_javac()
     if javac is None:
         sys.exit(
-            "lancepart's Spark side needs a JDK 17 or newer: javac was not found on the PATH. Install one, for example "
-            f"with apt install openjdk-17-jdk-headless{WITHOUT}"
+            "lancepart's Spark side needs a JDK 17 or newer: javac was found neither in JAVA_HOME nor on the PATH. "
+            f"Install one, for example with apt install openjdk-17-jdk-headless{WITHOUT}"
         )
     jars = spark_jars()
     if jars is None:

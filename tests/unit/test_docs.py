@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -19,6 +21,40 @@ PAGES.append(README)
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_page(page, on_spark=False)
+
+
+IMPORTING = {"engines.md", "sql.md"}
+"""Pages whose examples import an optional library by its name."""
+FIRST = {"tutorial.md"}
+ALONE = """
+import os, sys, tempfile
+from pathlib import Path
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pandas", "polars", "duckdb", "matplotlib", "pyspark"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+from tests.support.pages import run_page
+for page in sys.argv[1:]:
+    os.chdir(tempfile.mkdtemp(dir=os.environ["PAGES"]))
+    run_page(Path(page), on_spark=False)
+"""
+
+
+@pytest.mark.parametrize("names", [FIRST, pytest.param(None, marks=pytest.mark.slow)], ids=["first", "all"])
+def test_the_examples_need_no_more_than_the_wheel_brings(names: set[str] | None, tmp_path: Path) -> None:
+    pages = [page for page in PAGES if page.name not in IMPORTING and (names is None or page.name in names)]
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, *map(str, pages)],
+        env={**os.environ, "PYTHONPATH": str(README.parent), "PAGES": str(tmp_path)},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
 
 
 def blocks() -> list[tuple[str, str, str]]:

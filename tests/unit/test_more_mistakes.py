@@ -75,7 +75,7 @@ MISTAKES: dict[str, tuple[Mistake, list[str]]] = {
     "operators of Python": (lambda t, at: t.scan("id == 1 && id == 2"), ["&&", "AND"]),
     "a quote that is not closed": (lambda t, at: t.scan("country = 'US"), ["'US", "not closed", "quote at its end"]),
     "a function that is not there": (lambda t, at: t.scan("uper(country) = 'US'"), ["uper", "did you mean 'upper'"]),
-    "an aggregate": (lambda t, at: t.scan("count(*) > 1"), ["count", "not supported"]),
+    "an aggregate": (lambda t, at: t.scan("count(*) > 1"), ["count", "without aggregates", "lp.sql"]),
     "a subquery": (lambda t, at: t.scan("id IN (SELECT id FROM x)"), ["subqueries", "sql"]),
     "a limit as a text": (lambda t, at: t.scan(limit="10"), ["limit", "'10'"]),  # type: ignore[arg-type]
     "a date as a number": (lambda t, at: t.scan("day = 20260101"), ["day", "date32", "20260101", "DATE '2026-01-01'"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -12,6 +13,7 @@ import threading
 import webbrowser
 from types import FrameType
 from typing import Annotated
+from urllib.parse import quote
 
 import typer
 
@@ -20,7 +22,7 @@ from lancepart.cli.shell import Answer, Shell
 from lancepart.cli.target import Target
 from lancepart.errors import InvalidInputError
 from lancepart.ui.explorer import Explorer
-from lancepart.ui.guard import is_loopback
+from lancepart.ui.guard import is_everywhere, is_loopback
 from lancepart.ui.server import Server
 
 TOKEN = "LANCEPART_UI_TOKEN"
@@ -46,8 +48,8 @@ def ui(
     target = Target.parse(root)
     explorer = Explorer(target.root, namespace=target.path, storage=shell.storage)
     server = _server(explorer, host, port, token)
-    address = server.url if token is None else f"{server.url}?token={token}"
-    _announce(address, root, as_json=shell.as_json)
+    address = server.url if token is None else f"{server.url}?token={quote(token, safe='')}"
+    _announce(address, root, everywhere=is_everywhere(host), as_json=shell.as_json)
     if browse and sys.stdout.isatty():
         webbrowser.open(address)
     threading.Thread(target=_warm, args=(explorer,), daemon=True).start()
@@ -65,13 +67,17 @@ def _server(explorer: Explorer, host: str, port: int, token: str | None) -> Serv
     try:
         return Server(explorer, host=host, port=port, token=token)
     except OSError as error:
-        raise InvalidInputError(
-            f"can't listen on {host}:{port}: {error.strerror}; give another --port, or --port 0 for a free one"
-        ) from None
+        advice = f"leave --host out to listen on {LOOPBACK}"
+        if error.errno == errno.EADDRINUSE:
+            advice = "give another --port, or --port 0 for a free one"
+        elif error.errno == errno.EACCES:
+            advice = "give a --port from 1024 up"
+        raise InvalidInputError(f"can't listen on {host}, port {port}: {error.strerror}; {advice}") from None
 
 
-def _announce(address: str, root: str, *, as_json: bool) -> None:
-    text = json.dumps({"url": address}) if as_json else f"{root} at {address}  (read-only; Ctrl-C ends it)"
+def _announce(address: str, root: str, *, everywhere: bool, as_json: bool) -> None:
+    elsewhere = "from other machines with this one's IP address in its place; " if everywhere else ""
+    text = json.dumps({"url": address}) if as_json else f"{root} at {address}  ({elsewhere}read-only; Ctrl-C ends it)"
     print(text, flush=True, file=sys.stderr if as_json else sys.stdout)
 
 

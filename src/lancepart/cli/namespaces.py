@@ -27,6 +27,7 @@ from lancepart.errors import NamespaceNotEmptyError, NamespaceNotFoundError
 from lancepart.format.names import NAMESPACE
 from lancepart.layout.opening import refuse_table
 from lancepart.model.ids import object_id
+from lancepart.model.table_names import joined
 from lancepart.storage.root_contents import beneath
 
 NAMESPACE_KIND, PARTITIONED, PLAIN = "namespace", "partitioned table", "plain table"
@@ -69,7 +70,7 @@ def list_all(
         raise NamespaceNotFoundError(
             f"{target.root!r} is no warehouse: give a table beneath it to lancepart info, such as {found[0]!r}"
         )
-    rows = [{"name": ".".join(path), "kind": kind} for path, kind in _children(catalog, target.path, recursive)]
+    rows = [{"name": joined(path), "kind": kind} for path, kind in _children(catalog, target.path, recursive)]
     return Answer(payload=rows, show=lambda console: show_rows(console, rows, ["name", "kind"]))
 
 
@@ -99,9 +100,9 @@ def create(
     try:
         namespaces.create(_catalog(shell, target), CreateNamespaceRequest(id=list(target.path), properties=properties))
     except NamespaceNotFoundError as error:
-        above = f"{target.root}:{'.'.join(target.path[:-1])}"
+        above = f"{target.root}:{joined(target.path[:-1])}"
         raise NamespaceNotFoundError(f"{error}: make it first, with lancepart ns create {above}") from None
-    return Answer(payload={"name": ".".join(target.path), "properties": properties})
+    return Answer(payload={"name": joined(target.path), "properties": properties})
 
 
 @command(ns)
@@ -109,7 +110,7 @@ def describe(shell: Shell, place: Place) -> Answer:
     """Show the properties of a namespace."""
     target = _named(place)
     found = namespaces.describe(_catalog(shell, target), DescribeNamespaceRequest(id=list(target.path)))
-    return Answer(payload={"name": ".".join(target.path), "properties": found.properties or {}})
+    return Answer(payload={"name": joined(target.path), "properties": found.properties or {}})
 
 
 @command(ns, destroys=True)
@@ -121,14 +122,14 @@ def drop(
 ) -> Answer:
     """Drop a namespace or a table, with all its rows."""
     target = _named(place)
-    catalog, path, name = _catalog(shell, target), list(target.path), ".".join(target.path)
+    catalog, path, name = _catalog(shell, target), list(target.path), joined(target.path)
     snapshot = catalog.snapshot()
     row = snapshot.row(object_id(path))
     is_namespace = row is not None and row.object_type == NAMESPACE
     if not is_namespace:
         tables.require(catalog, snapshot, path)
     is_table = not is_namespace or own_root(row.metadata if row is not None else None) is not None
-    inside = [] if is_table else [".".join(each) for each, _ in _children(catalog, target.path, True)]
+    inside = [] if is_table else [joined(each) for each, _ in _children(catalog, target.path, True)]
     payload = {"name": name, "kind": "table" if is_table else NAMESPACE_KIND, "inside": inside, "dry_run": dry_run}
     if dry_run:
         return Answer(payload=payload)

@@ -108,6 +108,12 @@ def key_values(texts: list[str], what: str, form: str = "key=value") -> dict[str
     >>> key_values(["aws_region=eu-west-1", "endpoint=http://x?a=b"], "--storage")
     {'aws_region': 'eu-west-1', 'endpoint': 'http://x?a=b'}
     """
-    if wrong := [text for text in texts if text.find("=") < 1]:
-        raise UsageError(f"{what} {wrong[0]!r}: write it as {form}")
-    return {key: value for key, _, value in (text.partition("=") for text in texts)}
+    found: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"{what} {text!r}: write it as {form}")
+        if key.strip() in found:
+            raise UsageError(f"{what} {key.strip()!r} is given twice: give it once")
+        found[key.strip()] = value
+    return found

@@ -10,10 +10,11 @@ from datetime import datetime
 import pyarrow as pa
 
 from lancepart.cli.usage import UsageError
-from lancepart.errors import LanceNamespaceError, NamespaceNotFoundError, TableNotFoundError
+from lancepart.errors import InvalidInputError, LanceNamespaceError, NamespaceNotFoundError, TableNotFoundError
 from lancepart.layout.opening import refuse_in_warehouse
 from lancepart.model.aliases import TableLayout, Transactions
 from lancepart.model.suggest import near
+from lancepart.model.table_names import joined, parts_of
 from lancepart.queries.connection import connect
 from lancepart.table import PartitionedTable, create_table, discard_new_table, open_table
 
@@ -56,7 +57,7 @@ class Target:
             known = connect(self.root, storage_options=storage or None).list_tables()
         except LanceNamespaceError:
             return
-        name = ".".join(self.path)
+        name = joined(self.path)
         if known and name not in known:
             hint = near(name, known) or f"; lancepart ns list -r {self.root} shows them"
             raise TableNotFoundError(f"there is no table {name!r} in the warehouse {self.root!r}{hint}") from None
@@ -96,7 +97,7 @@ class Target:
         return warehouse.create_table(self.path, schema, by, transactions=transactions)
 
     def __str__(self) -> str:
-        return f"{self.root}:{'.'.join(self.path)}" if self.path else self.root
+        return f"{self.root}:{joined(self.path)}" if self.path else self.root
 
 
 def path_of(name: str) -> tuple[str, ...]:
@@ -105,17 +106,7 @@ def path_of(name: str) -> tuple[str, ...]:
     >>> path_of("sales.events"), path_of("`a.b`.c"), path_of("")
     (('sales', 'events'), ('a.b', 'c'), ())
     """
-    parts: list[str] = []
-    rest = name
-    while rest:
-        if rest.startswith("`"):
-            part, closed, rest = rest[1:].partition("`")
-            if not closed or (rest and not rest.startswith(".")):
-                raise UsageError(f"{name!r}: a back-tick is not closed; write `a.b`.c for a name that holds a dot")
-            rest = rest[1:]
-        else:
-            part, _, rest = rest.partition(".")
-        if not part:
-            raise UsageError(f"{name!r} holds an empty name: write namespace.table")
-        parts.append(part)
-    return tuple(parts)
+    try:
+        return parts_of(name)
+    except InvalidInputError as error:
+        raise UsageError(str(error)) from None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Measure = Literal["bytes", "rows", "fragments"]
 MEASURES: tuple[Measure, ...] = ("bytes", "rows", "fragments")
+_LONGEST = 60
 _BAR, _LINE, _MINUS = "#0f6f6a", "#e08a00", "#a5281e"
 
 
@@ -29,7 +30,8 @@ class Plots:
         found = sorted(self._sizes(measure), key=lambda each: each[1], reverse=True)
         shown = found[: max(1, most)][::-1]
         axes = _axes(ax, height=max(2.0, 0.28 * len(shown) + 1.2))
-        axes.barh([name for name, _ in shown], [size for _, size in shown], color=_BAR)
+        axes.barh(range(len(shown)), [size for _, size in shown], color=_BAR)
+        axes.set_yticks(range(len(shown)), [_short(name) for name, _ in shown], parse_math=False)
         more = f", the largest {len(shown)} of {len(found):,}" if len(found) > len(shown) else ""
         return _named(axes, f"Partitions by {measure}{more}", x=measure)
 
@@ -81,6 +83,11 @@ def _named(axes: Axes, title: str, *, x: str, y: str = "") -> Axes:
     axes.set_ylabel(y)
     axes.spines[["top", "right"]].set_visible(False)
     return axes
+
+
+def _short(name: str) -> str:
+    """A name that leaves room for its bar."""
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
 
 
 def _ticks(axes: Axes, names: Sequence[str]) -> None:

@@ -68,6 +68,8 @@ class _Compared:
         if given == "text" and kind in _TAKES and kind != "truth value":
             wanted = "whole number" if pa.types.is_integer(self.type) else kind
             what = f"{self.name} is of type {self.type}, and the text {value} is no {wanted}"
+        if given in ("date", "timestamp") and given in _TAKES.get(kind or "", ()):
+            what = f"{value} is no {given} that there is"
         if kind is None:
             return f"{what}: {_without_literals(self.name, self.type)}"
         return f"{what}: {_remedy(self.name, kind, given, value)}"

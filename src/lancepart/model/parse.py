@@ -264,7 +264,7 @@ def _reason(error: Exception, sql: str, schema: pa.Schema) -> str:
         return "&& is not supported: write AND, and OR in place of ||"
     if _NO_TABLE.search(last):
         return "a filter has no subqueries: use lancepart.sql or table.join"
-    return plain(last)
+    return plain(text if "Candidate functions" in text else last)
 
 
 @cache

@@ -73,6 +73,10 @@ def _text(expression: RawExpr, out: Rendering, depth: int) -> str:
         return out.mark(expression.to_variant().name())
     if kind == "Case":
         return _case(expression.to_variant(), out, depth + 1)
+    if kind in ("AggregateFunction", "WindowFunction"):
+        raise InvalidInputError(
+            "a filter tests one row at a time, without aggregates and windows: for whole queries there is lp.sql"
+        )
     operands = [_text(operand, out, depth + 1) for operand in expression.rex_call_operands()]
     if kind in _POSTFIX:
         return f"({operands[0]} {_POSTFIX[kind]})"

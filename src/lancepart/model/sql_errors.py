@@ -17,6 +17,14 @@ _NO_TABLE = re.compile(r"table '(?:datafusion\.public\.)?([^']*)' not found", re
 _SINGLE = re.compile(r"only supports a single SQL statement")
 _AMBIGUOUS = re.compile(r"Ambiguous reference to unqualified field \"?([^\s\"]+)\"?")
 _COERCION = re.compile(r"Cannot coerce arithmetic expression .* to valid types|Cannot infer common argument type")
+_STAGE = re.compile(r"(?:DataFusion error: )?(?:Optimizer rule '\w+' failed|type_coercion)")
+_ARGUMENTS = re.compile(
+    r"Function '(\w+)' (?:requires|expects) (.+?),? but received (.+?)(?: \(DataType|\. No |[.,]*$|,Error)"
+)
+_UNGROUPED = re.compile(r'Column in (\w+) must be in GROUP BY.*?column "([^"]+)" must appear')
+_NO_CONDITION = re.compile(r"Cannot create filter with non-boolean predicate '(.*)' returning (\w+)")
+_NO_FIELD = re.compile(r"Field (.+) not found in struct")
+_NUMBERS = frozenset({"Decimal", "Float", "Float64", "Int64", "Numeric", "UInt64"})
 _STATEMENT = re.compile(r"\s*(select|where|from)\b(?!\s*(?:[=<>!]|is\b|in\b|like\b|between\b|not\b))", re.IGNORECASE)
 _NOTHING = frozenset({"none", "nil", "nan", "undefined"})
 _MOST_SHOWN = 40
@@ -45,12 +53,46 @@ def plain(text: str) -> str:
         return f"several tables have a column {found[1]!r}: write it with its table, as in t.{found[1]}"
     if _COERCION.search(text):
         return f"{_bare(text)}: CAST one of them, as in CAST(x AS BIGINT)"
-    return _bare(text)
+    return _of_types(text) or _bare(text)
+
+
+def cause(text: str) -> str:
+    """The line of a message that says what is wrong: the first, or what caused it where that is a stage's name.
+
+    >>> cause("Optimizer rule 'eliminate_limit' failed\\ncaused by\\nError during planning: LIMIT must be >= 0")
+    'Error during planning: LIMIT must be >= 0'
+    """
+    lines = [line for line in text.splitlines() if line.strip() and line != "caused by"]
+    return next((line for line in lines if not _STAGE.fullmatch(line)), lines[0] if lines else "")
+
+
+def _of_types(text: str) -> str | None:
+    """What is wrong with the type of a column, a function's arguments or a condition, if a message is about that.
+
+    >>> _of_types("Function 'sum' requires Int64, but received String (DataType: Utf8).,Error during planning: …")
+    'sum takes numbers, not String: CAST it, as in CAST(x AS DOUBLE)'
+    >>> _of_types("Function 'upper' expects 1 arguments but received 2. No function matches")
+    'upper takes 1 arguments, not 2'
+    """
+    if found := _UNGROUPED.search(text):
+        return f"column {found[2]} is in {found[1]}, and neither in GROUP BY nor in an aggregate: add it to GROUP BY"
+    if found := _NO_CONDITION.search(text):
+        return f"{found[1]} is {found[2]} and no condition: compare it with a value"
+    if found := _NO_FIELD.search(text):
+        return f"there is no field {found[1]!r} in the struct: the column's type names those that there are"
+    if found := _ARGUMENTS.search(text):
+        wanted = {each[1] for each in _ARGUMENTS.findall(text)}
+        names = [*(["numbers"] if wanted & _NUMBERS else []), *sorted(wanted - _NUMBERS)]
+        cast = ": CAST it, as in CAST(x AS DOUBLE)" if wanted & _NUMBERS else ""
+        return f"{found[1]} takes {' or '.join(names)}, not {found[3]}{cast}"
+    return None
 
 
 def _bare(text: str) -> str:
-    """A message without DataFusion's names for its own stages."""
-    return text.removeprefix("SQL error: ").removeprefix("Error during planning: ").removeprefix("Schema error: ")
+    """A message without the names that DataFusion and Arrow have for their own stages."""
+    for stage in ("SQL error: ", "Error during planning: ", "Schema error: ", "Arrow error: ", "Cast error: "):
+        text = text.removeprefix(stage)
+    return text
 
 
 def _place(line: str | None, column: str | None) -> str:

@@ -26,6 +26,7 @@ from lancepart.model.html_text import html_table
 from lancepart.model.parameters import Parameters, with_values, without_comments
 from lancepart.model.spec import PartitionField
 from lancepart.model.suggest import near
+from lancepart.model.table_names import joined, parts_of
 from lancepart.queries.named_sources import source_of
 from lancepart.queries.query import MOST_NAMES, Name, Query
 from lancepart.queries.sources import LanceSource, QuerySource, TableSource
@@ -93,7 +94,7 @@ class Connection:
         found = self._find(path)
         if not found.partitioned:
             raise UnsupportedOperationError(
-                f"table {'.'.join(path)!r} is a plain Lance table: use lance_table({'.'.join(path)!r}), or SQL"
+                f"table {joined(path)!r} is a plain Lance table: use lance_table({joined(path)!r}), or SQL"
             )
         return self._opened(found.location, version)
 
@@ -102,7 +103,7 @@ class Connection:
         path = _path(name)
         found = self._find(path)
         if found.partitioned:
-            raise UnsupportedOperationError(f"table {'.'.join(path)!r} is partitioned: use table(…).to_lance()")
+            raise UnsupportedOperationError(f"table {joined(path)!r} is partitioned: use table(…).to_lance()")
         return self._plain(found.location, version)
 
     def exists(self, name: str | Sequence[str]) -> bool:
@@ -116,12 +117,12 @@ class Connection:
     def list_tables(self, namespace: str | Sequence[str] = ()) -> list[str]:
         """The names of all tables, or of those in a namespace and beneath it."""
         self._refuse_table()
-        return [".".join(path) for path in self._paths(_path(namespace) if namespace else ())]
+        return [joined(path) for path in self._paths(_path(namespace) if namespace else ())]
 
     def list_namespaces(self, namespace: str | Sequence[str] = ()) -> list[str]:
         """The names of the namespaces directly beneath one."""
         path = _path(namespace) if namespace else ()
-        return [".".join([*path, name]) for name in self._warehouse.namespaces(path)]
+        return [joined([*path, name]) for name in self._warehouse.namespaces(path)]
 
     def create_namespace(self, name: str | Sequence[str], *, exist_ok: bool = False) -> None:
         """Make a namespace."""
@@ -129,7 +130,7 @@ class Connection:
             self._warehouse.create_namespace(_path(name), {})
         except NamespaceAlreadyExistsError:
             if not exist_ok:
-                shown = ".".join(_path(name))
+                shown = joined(_path(name))
                 raise NamespaceAlreadyExistsError(f"{shown!r} already exists: exist_ok=True accepts that") from None
         except NamespaceNotFoundError:
             raise self._no_namespace(_path(name)[:-1]) from None
@@ -177,7 +178,7 @@ class Connection:
         exist_ok: bool,
     ) -> PartitionedTable:
         if not exist_ok:
-            raise TableAlreadyExistsError(f"table {'.'.join(path)!r} already exists: exist_ok=True opens it")
+            raise TableAlreadyExistsError(f"table {joined(path)!r} already exists: exist_ok=True opens it")
         found = self.table(path)
         metadata = found.metadata
         same_definition.refuse_other(metadata, schema, partition_by, layout=metadata.layout, transactions=transactions)
@@ -196,7 +197,7 @@ class Connection:
         try:
             return self._warehouse.find(path)
         except TableNotFoundError:
-            known, name = self.list_tables(), ".".join(path)
+            known, name = self.list_tables(), joined(path)
             hint = near(name, known) or ("; list_tables() names those that do" if known else "; it has no tables yet")
             raise TableNotFoundError(f"table {name!r} does not exist in the warehouse{hint}") from None
 
@@ -208,7 +209,7 @@ class Connection:
         known: list[str] = []
         with contextlib.suppress(NamespaceNotFoundError):
             known = self.list_namespaces(path[:-1])
-        name = ".".join(path)
+        name = joined(path)
         return NamespaceNotFoundError(
             f"namespace {name!r} does not exist in the warehouse{near(name, known)}; create_namespace makes it"
         )
@@ -252,4 +253,4 @@ def _reconnected(root: str, options: Mapping[str, str]) -> Connection:
 
 
 def _path(name: str | Sequence[str]) -> Name:
-    return tuple(name.split(".")) if isinstance(name, str) else tuple(name)
+    return (parts_of(name) or ("",)) if isinstance(name, str) else tuple(name)

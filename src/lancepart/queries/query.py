@@ -22,7 +22,7 @@ from lancepart.model.predicate import Predicate
 from lancepart.model.predicate_chains import any_of
 from lancepart.model.public import public
 from lancepart.model.query_terms import READ_ONLY, BoundQuery, bind_query
-from lancepart.model.sql_errors import missing_column, missing_function, missing_table, plain
+from lancepart.model.sql_errors import cause, missing_column, missing_function, missing_table, plain
 from lancepart.model.terms import has_terms, spelled
 from lancepart.model.zoned_literals import with_zones
 from lancepart.queries import kept_columns
@@ -224,8 +224,9 @@ class Query(Result):
             return error
         if (instead := in_place_of(self.text)) is not None:
             return InvalidInputError(instead)
-        first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        text = spelled(first.removeprefix("DataFusion error: ").replace(f"{_DEFAULT}.", ""))
+        text = spelled(
+            (cause(str(error)) or type(error).__name__).removeprefix("DataFusion error: ").replace(f"{_DEFAULT}.", "")
+        )
         return InvalidInputError(f"the query fails: {self._reason(text)}")
 
     def _reason(self, text: str) -> str:

@@ -116,7 +116,9 @@ class Scan(Result):
             fault = f"has {twice[0]!r} twice" if twice else "is empty"
             raise InvalidInputError(f"columns {fault}: name each column to be read once, or leave it out for all")
         if not _is_count(limit):
-            raise InvalidInputError(f"limit is {limit!r}: give a whole number from 0 up")
+            raise InvalidInputError(
+                f"limit is {limit!r}: give a whole number from 0 up to 2**63 - 1, or None for all rows"
+            )
         chosen = None if columns is None else tuple(columns)
         text = as_sql(where, metadata.plain_schema, options.get("params"))
         scan = cls(root=root, snapshot=snapshot, metadata=metadata, where=text, columns=chosen, limit=limit)
@@ -326,4 +328,4 @@ def _sliced(batches: Iterable[pa.RecordBatch], offset: int, limit: int | None) -
 
 
 def _is_count(limit: object) -> bool:
-    return limit is None or (not isinstance(limit, bool) and isinstance(limit, Integral) and int(limit) >= 0)
+    return limit is None or (not isinstance(limit, bool) and isinstance(limit, Integral) and 0 <= int(limit) < 1 << 63)

@@ -104,7 +104,11 @@ def unused(table: PartitionedTable, leaves: LeafFrame, name: str) -> Iterator[Fi
     empty = sum(int(pc.sum(pc.equal(spec.leaves.column("rows"), 0)).as_py() or 0) for spec in leaves.specs)
     if empty:
         run = f"lancepart expire {name} --older-than 1h"
-        yield Finding(kind="empty leaves", detail=f"{empty:,} leaves have no rows", run=run)
+        yield Finding(
+            kind="empty leaves",
+            detail="1 leaf has no rows" if empty == 1 else f"{empty:,} leaves have no rows",
+            run=run,
+        )
     elsewhere = sum(int(spec.sizes("rows").sum()) for spec in leaves.specs if spec.spec_id != table.spec.id)
     if elsewhere:
         detail = f"{elsewhere:,} rows are where older partitionings placed them"

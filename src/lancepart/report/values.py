@@ -18,6 +18,8 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 _BLOCKS = " ▏▎▍▌▋▊▉"
 _MOST_ITEMS = 4
 _MOST_CHARACTERS = 60
+_LARGE, _HUGE = 1e5, 1e15
+_MOST_EXACT = 2**53 - 1
 
 
 def rows_of(table: pa.Table) -> list[dict[str, object]]:
@@ -66,16 +68,46 @@ def text(value: object, most: int = _MOST_CHARACTERS) -> str:
         case None:
             return ""
         case float():
-            return f"{value:g}"
+            return _float_text(value)
         case datetime():
             return value.isoformat(sep=" ", timespec="milliseconds" if value.microsecond else "seconds")
         case Mapping():
             return ", ".join(f"{key}={text(item) if item is not None else 'NULL'}" for key, item in value.items())
         case list() | tuple():
-            shown = ", ".join(text(item) for item in value[:_MOST_ITEMS])
+            shown = ", ".join(_item_text(item) for item in value[:_MOST_ITEMS])
             return f"[{shown}, … {len(value)}]" if len(value) > _MOST_ITEMS else f"[{shown}]"
     found = str(plain(value)).replace("\n", " ")
     return found if len(found) <= most else f"{found[: most - 1]}…"
+
+
+def _float_text(value: float) -> str:
+    """A float with seven digits, as many as any float32 has, or with two decimals where it is so large.
+
+    >>> _float_text(0.1 + 0.2), _float_text(1234567.89), _float_text(1e20), _float_text(-123456.0)
+    ('0.3', '1234567.89', '1e+20', '-123456')
+    """
+    return f"{value:.2f}".rstrip("0").rstrip(".") if _LARGE <= abs(value) < _HUGE else f"{value:.7g}"
+
+
+def _item_text(value: object) -> str:
+    """A value in a list: of a vector's numbers fewer digits do."""
+    return f"{value:.4g}" if isinstance(value, float) and abs(value) < 1 else text(value)
+
+
+def safe_integers(value: Json) -> Json:
+    """JSON for JavaScript, whose numbers can't hold large integers exactly: those become texts.
+
+    >>> safe_integers({"id": 2**53 + 1, "n": [2**53 - 1, 0.5, None]})
+    {'id': '9007199254740993', 'n': [9007199254740991, 0.5, None]}
+    """
+    match value:
+        case int() if abs(value) > _MOST_EXACT:
+            return str(value)
+        case Mapping():
+            return {key: safe_integers(item) for key, item in value.items()}
+        case list():
+            return [safe_integers(item) for item in value]
+    return value
 
 
 def size(count: float | None) -> str:

@@ -18,6 +18,7 @@ import pyarrow.json as pa_json
 
 from lancepart.errors import InvalidInputError
 from lancepart.storage.csv_numbers import refuse_rounded
+from lancepart.storage.csv_text import not_unicode, refuse_other_encoding, refuse_other_separator
 from lancepart.storage.row_streams import columns_of, fitted, is_stream, rows_of
 from lancepart.storage.text_types import NOT_WHOLE, as_json, with_decimals
 
@@ -149,8 +150,12 @@ def _inspected(file: FoundFile, format: ds.FileFormat, stream: bool) -> tuple[ds
     try:
         found = format.inspect(file.path, file.system)
         if isinstance(format, ds.CsvFileFormat):
+            refuse_other_separator(file.path, found.names)
+            refuse_other_encoding(file.path, found, format.default_fragment_scan_options.convert_options.column_types)
             refuse_rounded(file.path, file.system, format, found)
         return format, found
+    except UnicodeDecodeError:
+        raise not_unicode(file.path, "the name of a column") from None
     except pa.ArrowInvalid as error:
         lenient = _with_decimals(file, format)
         if lenient is not None:

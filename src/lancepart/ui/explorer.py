@@ -14,6 +14,7 @@ from lancepart.errors import (
     TableNotFoundError,
 )
 from lancepart.model.snapshot_text import number_or_tag
+from lancepart.model.table_names import joined
 from lancepart.queries.connection import Connection, connect
 from lancepart.report.leaf_frame import LeafFrame
 from lancepart.table import PartitionedTable, open_table
@@ -69,7 +70,7 @@ class Explorer:
         """How the command line names a table."""
         if self._connection is not None:
             return f"{self.root}:{name}"
-        return f"{self.root}:{'.'.join(self._namespace)}" if self._namespace else self.root
+        return f"{self.root}:{joined(self._namespace)}" if self._namespace else self.root
 
     def table(self, name: str, version: int | str | datetime | None = None) -> PartitionedTable:
         """A table by name, as it is now or at a snapshot."""

@@ -7,10 +7,10 @@ import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
+from urllib.parse import quote, unquote
 
 from lancepart.errors import InvalidInputError
 
-COOKIE = "lancepart_ui"
 LEAST_TOKEN = 16
 _LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
@@ -29,11 +29,24 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def is_everywhere(host: str) -> bool:
+    """Whether an address stands for all addresses of the machine.
+
+    >>> is_everywhere("0.0.0.0"), is_everywhere("::"), is_everywhere("127.0.0.1"), is_everywhere("localhost")
+    (True, True, False, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """Which requests are answered."""
+    """Which requests are answered; browsers send a cookie to all ports of a host, so its name has the port."""
 
     host: str
+    port: int = 0
     token: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -57,12 +70,27 @@ class Guard:
         """Whether the page itself sent a request, and no other site; browsers say so."""
         return headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
 
+    @property
+    def cookie(self) -> str:
+        """What a browser keeps once it had the token, whose characters may be any.
+
+        >>> Guard(host="localhost", port=8710, token="sixteen; letters").cookie.partition("; ")[0]
+        'lancepart_ui_8710=sixteen%3B%20letters'
+        """
+        return f"{self._cookie_name}={quote(self.token or '', safe='')}; HttpOnly; SameSite=Strict; Path=/"
+
+    @property
+    def _cookie_name(self) -> str:
+        return f"lancepart_ui_{self.port}"
+
     def admits(self, headers: Mapping[str, str], token: str | None = None) -> bool:
         """Whether a request has the token: in the URL, in a cookie or as a bearer."""
         if self.token is None:
             return True
         bearer = headers.get("Authorization", "").removeprefix("Bearer ").strip()
-        return any(self._is_token(each) for each in (token, bearer, _cookie(headers.get("Cookie", ""))))
+        return any(
+            self._is_token(each) for each in (token, bearer, _cookie(headers.get("Cookie", ""), self._cookie_name))
+        )
 
     def _is_token(self, given: str | None) -> bool:
         assert self.token is not None
@@ -77,9 +105,9 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _cookie(text: str) -> str | None:
+def _cookie(text: str, name: str) -> str | None:
     try:
-        found = SimpleCookie(text).get(COOKIE)
+        found = SimpleCookie(text).get(name)
     except CookieError:
         return None
-    return None if found is None else found.value
+    return None if found is None else unquote(found.value)

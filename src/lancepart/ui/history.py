@@ -12,7 +12,7 @@ from lancepart.layout.metadata import TableMetadata
 from lancepart.maintain.describe import partition_by
 from lancepart.model.schema import field_id
 from lancepart.report.leaf_frame import LeafFrame
-from lancepart.report.values import plain, rows_of
+from lancepart.report.values import plain, rows_of, safe_integers
 from lancepart.table import PartitionedTable
 from lancepart.ui.explorer import Explorer, snapshot_of
 from lancepart.ui.params import Params
@@ -140,8 +140,8 @@ def changes(explorer: Explorer, params: Params) -> Answer:
         rows.append(batch.slice(0, limit - sum(each.num_rows for each in rows)))
         if sum(each.num_rows for each in rows) >= limit:
             break
-    shown = pa.Table.from_batches(rows, schema=found.schema)
-    return {"columns": shown.schema.names, "rows": plain(rows_of(_short(shown)))}
+    shown = _short(pa.Table.from_batches(rows, schema=found.schema))
+    return {"columns": shown.schema.names, "rows": safe_integers(plain(rows_of(shown)))}
 
 
 def _short(table: pa.Table) -> pa.Table:

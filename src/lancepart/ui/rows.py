@@ -11,7 +11,7 @@ from lancepart.errors import InvalidInputError, TableColumnNotFoundError
 from lancepart.layout.declared_indices import TEXT_KIND, declared
 from lancepart.layout.layouts import capabilities
 from lancepart.model.values import logical_type
-from lancepart.report.values import Json, plain
+from lancepart.report.values import Json, plain, safe_integers
 from lancepart.table import PartitionedTable
 from lancepart.ui.explorer import Explorer
 from lancepart.ui.params import Params
@@ -153,7 +153,7 @@ def _value(value: object, kind: str) -> Json:
         return _points(value)
     if isinstance(value, str) and len(value) > _MOST_TEXT:
         return f"{value[:_MOST_TEXT]}…"
-    made = plain(value)
+    made = safe_integers(plain(value))
     text = json.dumps(made, ensure_ascii=False) if isinstance(made, list | Mapping) else None
     return made if text is None or len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}…"
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
@@ -16,11 +18,16 @@ from lancepart.errors import LanceNamespaceError
 from lancepart.ui import rows
 from lancepart.ui.api import IMAGE, ROUTES, message_of, params_of, status_of
 from lancepart.ui.explorer import Explorer
-from lancepart.ui.guard import COOKIE, Guard
+from lancepart.ui.guard import Guard
 
 _log = logging.getLogger(__name__)
 _AT_ONCE = 8
+_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 _SECONDS = 30
+_UNKNOWN_NAME = (
+    "this server does not answer under that name: open the address that `lancepart ui` printed; a proxy in front of it "
+    "has to send the header Host: 127.0.0.1"
+)
 _MEDIA = {
     "index.html": "text/html; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
@@ -61,7 +68,9 @@ class Server(ThreadingHTTPServer):
         self.explorer = explorer
         self.pages = _pages()
         self.turns = threading.BoundedSemaphore(_AT_ONCE)
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         super().__init__((host, port), Handler)
+        self.guard = replace(self.guard, port=self.server_address[1])
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Log what went wrong; a browser that went away before it had its answer is no error."""
@@ -70,10 +79,10 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """Where the page is; one of the addresses if there are several."""
         host, port = self.server_address[:2]
-        name = host.decode() if isinstance(host, bytes | bytearray) else host
-        return f"http://{name}:{port}/"
+        name = _ANY.get(text := host.decode() if isinstance(host, bytes | bytearray) else host, text)
+        return f"http://{f'[{name}]' if ':' in name else name}:{port}/"
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -95,6 +104,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, *, body: bool) -> None:
         guard = self.server.guard
+        if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
+            self.close_connection = True  # what follows is the body of this request, and no other request
         headers: Mapping[str, str] = {name.title(): value for name, value in self.headers.items()}
         try:
             url = urlsplit(self.path)
@@ -103,11 +114,11 @@ class Handler(BaseHTTPRequestHandler):
             return self._fail(HTTPStatus.BAD_REQUEST, "the URL is malformed or has too many parameters", body=body)
         token = query.pop("token", [""])[-1] or None
         if not guard.knows(self.headers.get("Host")):
-            return self._fail(HTTPStatus.FORBIDDEN, "this server does not answer under that name", body=body)
+            return self._fail(HTTPStatus.FORBIDDEN, _UNKNOWN_NAME, body=body)
         if not guard.admits(headers, token):
             return self._fail(HTTPStatus.UNAUTHORIZED, "open the address that `lancepart ui` printed", body=body)
         if token is not None and url.path == "/" and guard.token is not None:
-            return self._enter(guard.token)
+            return self._enter(guard.cookie)
         if url.path in self.server.pages:
             data, media = self.server.pages[url.path]
             return self._send(HTTPStatus.OK, data, media, body=body)
@@ -133,11 +144,11 @@ class Handler(BaseHTTPRequestHandler):
             return self._fail(status_of(error), message_of(error), body=body)
         return self._send(HTTPStatus.OK, data, media, body=body)
 
-    def _enter(self, token: str) -> None:
+    def _enter(self, cookie: str) -> None:
         """Keep the token in a cookie, and out of the address."""
         self.send_response(HTTPStatus.SEE_OTHER)
         self.send_header("Location", "/")
-        self.send_header("Set-Cookie", f"{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/")
+        self.send_header("Set-Cookie", cookie)
         self._end(0)
 
     def _fail(self, status: int, message: str, *, body: bool) -> None:

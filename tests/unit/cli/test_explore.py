@@ -41,5 +41,6 @@ def test_what_can_not_be_shown_is_said_in_one_line(
         taken.listen()
         port = taken.getsockname()[1]
         assert "--port 0" in run("ui", "t", "--port", str(port), code=1).stderr
+    assert "leave --host out" in run("ui", "t", "--host", "256.0.0.1", code=1).stderr
     monkeypatch.setenv("LANCEPART_UI_TOKEN", "short")
     assert "at least 16" in run("ui", "t", "--port", "0", code=1).stderr

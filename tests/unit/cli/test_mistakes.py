@@ -31,6 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (found / "good.csv").write_text("id,country\n1,US\n")
     (found / "words.csv").write_text("id,country\nseven,US\n")
     (found / "empty.csv").write_text("")
+    (found / "semi.csv").write_text("id;country\n1;US\n")
     (found / "bad.parquet").write_bytes(b"PAR1 not really")
     (found / "rows.jsonl").write_text("{not json}\n")
     lp.create_table(found / "above" / "inside", schema, ["country"])
@@ -78,6 +79,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("sql 'SELECT 1' t", 1, ["/t' is a table", "lancepart info"]),
         ("head t -w 'WHERE id = 1'", 1, ["leave 'WHERE' out"]),
         ("head t -w 'SELECT * FROM t'", 1, ["lancepart sql"]),
+        ("sql 'SELECT * FROM e' e=t e=t", 2, ["'e'", "twice"]),
+        ("sql \"SELECT id FROM e WHERE country = DATE '2026-02-30'\" e=t", 1, ["2026-02-30"]),
+        ("head t -n 99999999999999999999", 1, ["99999999999999999999", "2**63"]),
+        ("load t semi.csv", 1, ["semi.csv", "semicolons"]),
         ("sql 'SELECT * FROM t' =t", 2, ["'=t'", "key=value"]),
         ("sql 'INSERT INTO t VALUES (1)' t=t", 1, ["INSERT", "lancepart load"]),
         ("delete t 'country = 5' --yes", 1, ["country = '5'"]),

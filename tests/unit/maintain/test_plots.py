@@ -144,3 +144,15 @@ def _run(source: str, names: dict[str, Any]) -> object:
     last = parsed.body.pop() if isinstance(parsed.body[-1], ast.Expr) else None
     exec(compile(parsed, "cell", "exec"), names)
     return None if last is None else eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+
+
+def test_names_are_shown_as_they_are_whatever_they_hold(tmp_path: Path) -> None:
+    values = ["$\\frac{$", "a$b_{$", None, "NULL", "long " * 100]
+    data = pa.table({"id": range(5), "price": values})
+    axes = lp.create_table_from(tmp_path / "t", data, partition_by=["price"]).plot.partitions("rows")
+    axes.figure.canvas.draw()
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert len(axes.patches) == len(names) == 5
+    assert "v1 price=$\\frac{$" in names
+    assert names.count("v1 price=NULL") == 2
+    assert max(map(len, names)) == 60

@@ -49,6 +49,8 @@ SCHEMA = pa.schema(
         ("day IS DISTINCT FROM 5", "5 is a number"),
         ("day = 'yesterday'", "the text 'yesterday' is no date: write a date, as in day = DATE '2026-01-31'"),
         ("day = '01.02.2026'", "the text '01.02.2026' is no date"),
+        ("day = DATE '2026-02-30'", "DATE '2026-02-30' is no date that there is: write a date, as in day = DATE"),
+        ("at > TIMESTAMP '2026-01-31 25:00:00'", "25:00:00' is no timestamp that there is: write a timestamp"),
         ("day = true", "true is a truth value"),
         ("at = 20260101", "at is of type timestamp[us, tz=UTC], and 20260101 is a number: write at = TIMESTAMP '2026"),
         ("at > 'noon'", "the text 'noon' is no timestamp: write a timestamp, as in at = TIMESTAMP '2026-01-31 10:00"),

@@ -179,7 +179,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "no SQL": ({"where": ""}, InvalidInputError, "invalid filter"),
     "unknown column in the filter": ({"where": "nope = 1"}, InvalidInputError, "nope"),
     "unknown function": ({"where": "frobnicate(id)"}, InvalidInputError, "frobnicate"),
-    "no condition": ({"where": "id + 1"}, InvalidInputError, "non-boolean"),
+    "no condition": ({"where": "id + 1"}, InvalidInputError, "no condition"),
     "a subquery": ({"where": "id IN (SELECT 1)"}, InvalidInputError, "subqueries"),
     "not a string": ({"where": 5}, InvalidInputError, "the filter is 5"),
     "text against a number": ({"where": "k = 'x'"}, InvalidInputError, "invalid filter"),

@@ -6,8 +6,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import lancepart as lp
 from lancepart.ui.explorer import Explorer
 from lancepart.ui.server import Server
 from tests.support.browser import Browser, browser
@@ -162,6 +164,55 @@ def test_a_telephone_shows_everything_without_scrolling_sideways(server: Server)
                 "(each) => each.getBoundingClientRect().bottom <= side.bottom)"
             )
             assert held, view
+        refuse_noise(page, server)
+
+
+def test_names_and_values_are_text_whatever_they_hold(page: Browser, tmp_path: Path) -> None:
+    attack = '"><img src=x onerror="window.ran=1"><script>window.ran=1</script>'
+    large = 2**53 + 1
+    data = pa.table(
+        {
+            "id": [large] * 3,
+            "price": [1234567.89] * 3,
+            attack: [attack] * 3,
+            "part": [attack, "NULL", None],
+            "constructor": ["one"] * 3,
+            "__proto__": ["two"] * 3,
+            "inside": [{attack: attack}] * 3,
+            "picture": [b"<svg xmlns='http://www.w3.org/2000/svg' onload='window.ran=1'/>"] * 3,
+        }
+    )
+    db = lp.connect(tmp_path)
+    db.create_namespace([attack.replace("/", "")])
+    table = db.create_table([attack.replace("/", ""), "v1.0"], data.schema, ["part"])
+    table.append(data)
+    table.append(data)
+    with serving(Explorer(str(tmp_path))) as server:
+        page.go("about:blank")
+        page.go(server.url)
+        page.wait("the table", SETTLED)
+        name = page.run("return location.hash.split('/')[2]")
+        for view in VIEWS:
+            page.run("location.hash = arguments[0]", f"#/t/{name}/{view}")
+            page.wait(view, f"document.querySelector('#tab-{view}[aria-selected=true]') && {SETTLED}")
+            assert page.run("return document.querySelector('.error')?.innerText ?? null") is None, view
+            if view == "rows":
+                heads = page.run("return [...document.querySelectorAll('th')].map((each) => each.firstChild.data)")
+                assert set(heads) == set(data.schema.names)
+                cells = page.run("return [...document.querySelectorAll('tbody td')].map((each) => each.innerText)")
+                assert {str(large), "1234567.89", attack, "one", "two"} <= set(cells)
+            if view == "snapshots":
+                page.run(
+                    "[...document.querySelectorAll('button')].find((each) => /changed/.test(each.innerText)).click()"
+                )
+                page.wait("rows that changed", "document.querySelectorAll('#diff table').length === 2")
+                assert str(large) in page.text("#diff")
+            assert (
+                page.run("return [window.ran ?? null, document.querySelector('#main img, #main script')]") == [None] * 2
+            )
+        page.go("about:blank")
+        page.go(f"{server.url}#/t/%E0%A4%A/constructor")
+        page.wait("a table in place of a malformed address", SETTLED)
         refuse_noise(page, server)
 
 

@@ -251,6 +251,64 @@ def test_elsewhere_than_on_loopback_a_token_is_needed(root: Path) -> None:
         assert TOKEN not in repr(server.guard)
 
 
+@pytest.mark.parametrize("token", ["k3+/Zm9vYmFy/w==+base64", 'all of: "it"; a=b, & #%25 \\'])
+def test_a_token_of_any_characters_lets_in(root: Path, token: str) -> None:
+    with serving(Explorer(str(root)), token=token) as server:
+        status, _, headers = fetch(f"{server.url}?{urlencode({'token': token})}")
+        assert status == 303
+        kept = headers["Set-Cookie"].partition(";")[0]
+        assert fetch(f"{server.url}api/tables", Cookie=kept)[0] == 200
+        assert fetch(f"{server.url}api/tables", Cookie=f"{kept}x")[0] == 401
+
+
+def test_two_explorers_of_one_host_keep_their_tokens_apart(root: Path) -> None:
+    with (
+        serving(Explorer(str(root)), token=f"{TOKEN}-1") as one,
+        serving(Explorer(str(root)), token=f"{TOKEN}-2") as two,
+    ):
+        kept = [
+            fetch(f"{server.url}?token={server.guard.token}")[2]["Set-Cookie"].partition(";")[0]
+            for server in (one, two)
+        ]
+        assert kept[0].partition("=")[0] != kept[1].partition("=")[0]
+        for server in (one, two):
+            assert fetch(f"{server.url}api/tables", Cookie="; ".join(kept))[0] == 200
+
+
+def test_the_body_of_a_request_is_no_request(server: Server) -> None:
+    host = f"Host: localhost:{server.server_address[1]}"
+    inner = f"GET /app.js HTTP/1.1\r\n{host}\r\n\r\n"
+    for length in (f"Content-Length: {len(inner)}", "Transfer-Encoding: chunked"):
+        with socket.create_connection(server.server_address[:2], timeout=20) as line:
+            line.sendall(f"GET /icon.svg HTTP/1.1\r\n{host}\r\n{length}\r\n\r\n{inner}".encode())
+            assert line.makefile("rb").read().count(b"HTTP/1.1 200") == 1
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="the machine has no IPv6")
+def test_it_listens_on_loopback_of_the_sixth_version(root: Path) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("the machine has no loopback address of IPv6")
+    with serving(Explorer(str(root)), host="::1") as server:
+        assert server.url.startswith("http://[::1]:")
+        assert fetch(f"{server.url}api/tables")[0] == 200
+
+
+def test_values_that_scripts_have_no_numbers_for_are_exact(tmp_path: Path) -> None:
+    large = 2**53 + 1
+    data = pa.table({"id": [large, 7], "part": ["a", "b"], "inside": [{"id": large}, None], "raw": [b"x", b"y"]})
+    table = lp.create_table_from(tmp_path / "t", data, partition_by=["part"])
+    start = table.version
+    table.append(data)
+    with serving(Explorer(table.root)) as server:
+        rows = ask(server, "rows", table=".", where=f"id = {large}")["rows"]
+        assert [(row["id"], row["inside"]) for row in rows] == [(str(large), {"id": str(large)})] * 2
+        found = ask(server, "changes", table=".", **{"from": start, "to": table.version})
+    assert {row["id"] for row in found["rows"]} == {str(large), 7}
+    assert set(found["columns"]) == set(found["rows"][0])
+
+
 def test_an_unexpected_error_says_nothing_of_the_inside(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*given: object) -> Any:
         raise RuntimeError("the password is hunter2")

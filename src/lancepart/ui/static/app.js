@@ -21,7 +21,15 @@ let known = null, turn = 0;
 
 function route() {
   const [, kind, table, name, version] = location.hash.split("/");
-  return kind === "t" && table ? { table: decodeURIComponent(table), name: VIEWS[name] ? name : "partitions", version: version || "" } : null;
+  return kind === "t" && decoded(table) ? { table: decoded(table), name: Object.hasOwn(VIEWS, name) ? name : "partitions", version: version || "" } : null;
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text || "");
+  } catch {
+    return "";
+  }
 }
 
 const address = (table, name, version) => `#/t/${encodeURIComponent(table)}/${name}${version ? `/${version}` : ""}`;
@@ -33,7 +41,8 @@ async function listTables() {
     document.getElementById("find-box").hidden = !data.warehouse;
     const groups = new Map();
     for (const name of data.tables) {
-      const space = name.includes(".") ? name.slice(0, name.lastIndexOf(".")) : "";
+      const at = name.endsWith("`") ? name.lastIndexOf(".`") : name.lastIndexOf(".");
+      const space = at > 0 ? name.slice(0, at) : "";
       groups.set(space, [...(groups.get(space) || []), name]);
     }
     tables.replaceChildren(...[...groups].flatMap(([space, names]) => [

@@ -37,6 +37,12 @@ export const imageUrl = (params) => `/api/image?${new URLSearchParams(params)}`;
 const whole = new Intl.NumberFormat("en-US");
 export const number = (value) => (value === null || value === undefined ? "?" : whole.format(value));
 
+// A number with seven digits, or with two decimals where it is so large, as the command line writes it.
+export function decimal(value) {
+  if (Number.isInteger(value)) return String(value);
+  return String(Number(Math.abs(value) >= 1e5 ? value.toFixed(2) : value.toPrecision(7)));
+}
+
 export function size(bytes) {
   if (bytes === null || bytes === undefined) return "?";
   const units = ["B", "kB", "MB", "GB", "TB", "PB"];

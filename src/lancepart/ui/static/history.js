@@ -82,7 +82,9 @@ async function showRows(at, data, out) {
     const found = await get("changes", { table: at.table, from: data.from, to: data.to, limit: 20 });
     if (!found.rows.length) return h("p", { cls: "empty" }, "No row is different.");
     const columns = found.columns.map((name) => ({ name, type: "", kind: "value" }));
-    const short = found.rows.map((row) => Object.fromEntries(Object.entries(row).map(([key, value]) => [key, Array.isArray(value) ? `[${value.slice(0, 3).map((n) => (typeof n === "number" ? +n.toPrecision(3) : n)).join(", ")}, … ${value.length}]` : value])));
+    const item = (each) => (typeof each === "number" ? (Number.isInteger(each) ? each : +each.toPrecision(3)) : typeof each === "object" ? JSON.stringify(each) : each);
+    const list = (all) => `[${all.slice(0, 3).map(item).join(", ")}${all.length > 3 ? `, … ${all.length}` : ""}]`;
+    const short = found.rows.map((row) => Object.fromEntries(Object.entries(row).map(([key, value]) => [key, Array.isArray(value) ? list(value) : value])));
     return rowTable({ columns, rows: short }, null, at);
   });
 }

@@ -1,6 +1,6 @@
 // Rows: some of a table, neighbours of vectors, matches of texts.
 
-import { fill, get, h, imageUrl, number, panel, say, size } from "/dom.js";
+import { decimal, fill, get, h, imageUrl, number, panel, say, size } from "/dom.js";
 import { sparkline } from "/charts.js";
 
 export function rowsView(at, about, state) {
@@ -44,11 +44,14 @@ export function table(data, neighbours, at) {
   const ranked = data.columns.filter((column) => column.name.startsWith("_"));
   const columns = [...ranked, ...data.columns.filter((column) => !column.name.startsWith("_"))];
   return h("div", { cls: "scroll", tabindex: "0", role: "region", "aria-label": "Rows" }, h("table", {},
-    h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col", cls: data.rows.some((row) => typeof row[column.name] === "number") ? "num" : null }, label(column.name), h("small", {}, column.type))))),
+    h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col", cls: data.rows.some((row) => isNumber(row[column.name])) ? "num" : null }, label(column.name), h("small", {}, column.type))))),
     h("tbody", {}, data.rows.map((row) => h("tr", {}, columns.map((column) => cell(row, column, neighbours, { ...at, version: data.version })))))));
 }
 
-const label = (name) => ({ _distance: "distance", _score: "score", _relevance_score: "relevance", _change: "change" })[name] || name;
+const LABELS = new Map([["_distance", "distance"], ["_score", "score"], ["_relevance_score", "relevance"], ["_change", "change"]]);
+const label = (name) => LABELS.get(name) || name;
+// Integers above 2^53 come as texts, since a number of JavaScript would round them.
+const isNumber = (value) => typeof value === "number" || (typeof value === "string" && /^-?\d{16,20}$/.test(value));
 
 function cell(row, column, neighbours, at) {
   const value = row[column.name];
@@ -63,6 +66,6 @@ function cell(row, column, neighbours, at) {
     const source = imageUrl({ ...at, row: row._rowid, column: column.name });
     return h("td", {}, h("img", { cls: "thumb", src: source, loading: "lazy", alt: `${column.name}, ${value.image}, ${size(value.bytes)}` }));
   }
-  if (typeof value === "number") return h("td", { cls: "num" }, Number.isInteger(value) ? String(value) : Number(value.toPrecision(6)).toString());
+  if (isNumber(value)) return h("td", { cls: "num" }, typeof value === "number" ? decimal(value) : value);
   return h("td", {}, typeof value === "object" ? JSON.stringify(value) : String(value));
 }

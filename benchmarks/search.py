@@ -11,7 +11,7 @@ import os
 import resource
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -102,7 +102,7 @@ def _tenants(report: Report, case: Case, folder: str) -> None:
     _vectors(report, case, "all tenants, exact", None, exact=True)
     _texts(report, case, "text, one tenant", large)
     _texts(report, case, "text, all tenants", None)
-    _memory(report, case, folder, large)
+    _memory(report, case, folder, {"large": large, "middle": middle, "small": small})
     _fresh(report, case, middle)
 
 
@@ -166,22 +166,42 @@ def _peer_indices(case: Case) -> None:
 def _vectors(report: Report, case: Case, name: str, tenant: int | None, *, exact: bool = False) -> None:
     where = None if tenant is None else f"tenant = {tenant}"
 
-    def ours(at: int) -> pa.Table:
-        return case.ours.search(case.queries[at], "v", K, where, COLUMNS, exact=exact).to_arrow()
-
-    def peer(at: int) -> pa.Table:
-        search = case.peer.search(case.queries[at], "v").limit(K).select([*COLUMNS, "_distance"])
-        search = search.bypass_vector_index() if exact else search
-        return (search if where is None else search.where(where, prefilter=True)).to_arrow()
-
-    def plain(at: int) -> pa.Table:
-        asked = {"column": "v", "q": case.queries[at], "k": K, "use_index": not exact}
-        return _plain(case).to_table(columns=[*COLUMNS, "_distance"], nearest=asked, filter=where, prefilter=True)
-
+    calls = _calls(case, case.queries, where, exact=exact)
     truth, warm = case.truth(tenant), _FEW if exact else QUERIES
     queries = min(QUERIES, FEWER_QUERIES) if exact and len(case.vectors) >= MANY_ROWS else QUERIES
-    calls = {"lancepart": ours, "LanceDB": peer, "pylance": plain}
     _compare(report, case.prefix + name, calls, truth, warm=warm, queries=queries)
+
+
+def _calls(case: Case, asked: Sequence[Any], where: str | None, *, exact: bool = False) -> dict[str, Call]:
+    """Searches for vectors or texts by each of the three."""
+    return {
+        "lancepart": lambda at: _ours(case.ours, asked[at], where, exact=exact),
+        "LanceDB": lambda at: _peers(case.peer, asked[at], where, exact=exact),
+        "pylance": lambda at: _plains(_plain(case), asked[at], where, exact=exact),
+    }
+
+
+def _ours(table: lp.PartitionedTable, asked: Any, where: str | None, *, exact: bool = False) -> pa.Table:
+    if isinstance(asked, str):
+        return table.search(asked, "body", K, where, COLUMNS).to_arrow()
+    return table.search(asked, "v", K, where, COLUMNS, exact=exact).to_arrow()
+
+
+def _peers(table: Any, asked: Any, where: str | None, *, exact: bool = False) -> pa.Table:
+    if isinstance(asked, str):
+        search = table.search(asked, query_type="fts").limit(K).select([*COLUMNS, "_score"])
+    else:
+        search = table.search(asked, "v").limit(K).select([*COLUMNS, "_distance"])
+        search = search.bypass_vector_index() if exact else search
+    return (search if where is None else search.where(where, prefilter=True)).to_arrow()
+
+
+def _plains(table: Any, asked: Any, where: str | None, *, exact: bool = False) -> pa.Table:
+    if isinstance(asked, str):
+        full = {"query": asked, "columns": ["body"]}
+        return table.to_table([*COLUMNS, "_score"], where, prefilter=True, limit=K, full_text_query=full)
+    near = {"column": "v", "q": asked, "k": K, "use_index": not exact}
+    return table.to_table([*COLUMNS, "_distance"], where, prefilter=True, nearest=near)
 
 
 def _plain(case: Case) -> Any:
@@ -191,82 +211,90 @@ def _plain(case: Case) -> Any:
 def _texts(report: Report, case: Case, name: str, tenant: int | None) -> None:
     where = None if tenant is None else f"tenant = {tenant}"
 
-    def ours(at: int) -> pa.Table:
-        return case.ours.search(case.texts[at], "body", K, where, COLUMNS).to_arrow()
-
-    def peer(at: int) -> pa.Table:
-        search = case.peer.search(case.texts[at], query_type="fts").limit(K).select([*COLUMNS, "_score"])
-        return (search if where is None else search.where(where, prefilter=True)).to_arrow()
-
-    def plain(at: int) -> pa.Table:
-        asked = {"query": case.texts[at], "columns": ["body"]}
-        return _plain(case).to_table(
-            columns=[*COLUMNS, "_score"], full_text_query=asked, limit=K, filter=where, prefilter=True
-        )
-
+    calls = _calls(case, case.texts, where)
+    ours, plain = calls["lancepart"], calls["pylance"]
     started = time.perf_counter()
     ours(0)
     report.note(f"{case.prefix}{name}: first search {1000 * (time.perf_counter() - started):.1f} ms")
     for at in range(5):
         scores = [np.sort(each(at).column("_score").to_numpy())[::-1] for each in (ours, plain)]
         np.testing.assert_allclose(*scores, rtol=1e-5)
-    _compare(report, case.prefix + name, {"lancepart": ours, "LanceDB": peer, "pylance": plain}, None)
+    _compare(report, case.prefix + name, calls, None)
 
 
 def _fresh(report: Report, case: Case, tenant: int) -> None:
-    """Append to one tenant and search it at once; the new row must be the nearest."""
+    """Append to one tenant and search it at once; the recall is how often the new row is the nearest."""
     rows = len(case.vectors)
     numbers = iter(range(rows, rows + 10 * QUERIES))
+    last: list[int] = []
 
     def row(at: int) -> pa.Table:
-        value = {"id": next(numbers), "tenant": tenant, "body": "fresh", "v": case.queries[at]}
+        last[:] = [next(numbers)]
+        value = {"id": last[0], "tenant": tenant, "body": "fresh", "v": case.queries[at]}
         return pa.Table.from_pylist([value], schema=case.rows.schema)
 
     def ours(at: int) -> pa.Table:
         case.ours.append(row(at))
-        return case.ours.search(case.queries[at], "v", K, f"tenant = {tenant}", COLUMNS).to_arrow()
+        return _ours(case.ours, case.queries[at], f"tenant = {tenant}")
 
     def peer(at: int) -> pa.Table:
         case.peer.add(row(at))
-        found = case.peer.search(case.queries[at], "v").limit(K).select([*COLUMNS, "_distance"])
-        return found.where(f"tenant = {tenant}", prefilter=True).to_arrow()
+        return _peers(case.peer, case.queries[at], f"tenant = {tenant}")
 
-    for each in (ours, peer):
-        assert each(0).column("id")[0].as_py() >= rows
+    found: list[bool] = []
+
+    def checked(call: Call) -> Call:
+        def made(at: int) -> pa.Table:
+            rows = call(at)
+            found.append(last[0] in rows.column("id").to_pylist())
+            return rows
+
+        return made
+
     name = f"{case.prefix}append to one tenant and search it"
-    _compare(report, name, {"lancepart": ours, "LanceDB": peer}, None, queries=10)
+    _compare(report, name, {"lancepart": checked(ours), "LanceDB": checked(peer)}, None, queries=10)
+    report.note(f"{name}: the new row was found {sum(found)} of {len(found)} times")
 
 
-def _memory(report: Report, case: Case, folder: str, tenant: int) -> None:
-    """What a process of its own holds after searches of one tenant and of all, above what it held before."""
+def _memory(report: Report, case: Case, folder: str, tenants: Mapping[str, int]) -> None:
+    """What a process of its own holds after each kind of search, above what it held before."""
+    held: dict[str, dict[str, float]] = {}
     for name in ("lancepart", "LanceDB", "pylance"):
         spawned = multiprocessing.get_context("spawn")
         reader, writer = spawned.Pipe(duplex=False)
-        process = spawned.Process(target=_held, args=(name, folder, case.queries, case.texts, tenant, writer))
+        process = spawned.Process(target=_held, args=(name, folder, case.queries, case.texts, tenants, writer))
         process.start()
-        report.note(f"{case.prefix}{name} holds {reader.recv():.0f} MiB more after vector and text searches")
+        held[name] = reader.recv()
         process.join()
+    for kind in held["lancepart"]:
+        shares = ", ".join(f"{name} {found[kind]:.0f} MiB" for name, found in held.items())
+        report.note(f"{case.prefix}{kind}: memory that a process holds after it and those above, {shares}")
 
 
-def _held(name: str, folder: str, queries: Any, texts: Sequence[str], tenant: int, writer: Any) -> None:
-    ours = lp.open_table(f"{folder}/ours") if name == "lancepart" else None
-    peer = lancedb.connect(f"{folder}/peer").open_table("t") if name == "LanceDB" else None
-    plain = lance.dataset(f"{folder}/peer/t.lance") if name == "pylance" else None
-    before = _resident()
-    for query, text in zip(queries[:20], texts[:20], strict=True):
-        for where in (f"tenant = {tenant}", None):
-            if ours is not None:
-                ours.search(query, "v", K, where, COLUMNS).to_arrow()
-                ours.search(text, "body", K, where, COLUMNS).to_arrow()
-            for asked, kind in ((query, "vector"), (text, "fts")) if peer is not None else ():
-                ranked = "_score" if kind == "fts" else "_distance"
-                found = peer.search(asked, query_type=kind).limit(K).select([*COLUMNS, ranked])
-                (found if where is None else found.where(where, prefilter=True)).to_arrow()
-            if plain is not None:
-                near, full = {"column": "v", "q": query, "k": K}, {"query": text, "columns": ["body"]}
-                plain.to_table([*COLUMNS, "_distance"], where, prefilter=True, nearest=near)
-                plain.to_table([*COLUMNS, "_score"], where, prefilter=True, limit=K, full_text_query=full)
-    writer.send((_resident() - before) / (1 << 20))
+def _held(name: str, folder: str, queries: Any, texts: Sequence[str], tenants: Mapping[str, int], writer: Any) -> None:
+    opened = {
+        "lancepart": lambda: partial(_ours, lp.open_table(f"{folder}/ours")),
+        "LanceDB": lambda: partial(_peers, lancedb.connect(f"{folder}/peer").open_table("t")),
+        "pylance": lambda: partial(_plains, lance.dataset(f"{folder}/peer/t.lance")),
+    }
+    search, before, found = opened[name](), _resident(), {}
+    large, middle, small = (f"tenant = {tenants[size]}" for size in ("large", "middle", "small"))
+    kinds: dict[str, tuple[Sequence[Any], str | None, bool]] = {
+        "small tenant from memory": (queries, small, True),
+        "one middle tenant, ANN": (queries, middle, False),
+        "one large tenant, ANN": (queries, large, False),
+        "all tenants, ANN": (queries, None, False),
+        "text, one tenant": (texts, large, False),
+        "text, all tenants": (texts, None, False),
+        "one middle tenant, exact": (queries, middle, True),
+        "one large tenant, exact": (queries, large, True),
+        "all tenants, exact": (queries, None, True),
+    }
+    for kind, (asked, where, exact) in kinds.items():
+        for each in asked[:20]:
+            search(each, where, exact=exact)
+        found[kind] = (_resident() - before) / (1 << 20)
+    writer.send(found)
 
 
 def _resident() -> int:

@@ -36,6 +36,16 @@ def compact(world: World, draw: Any) -> None:
         world.table.maintenance.compact()
 
 
+def replace_column(world: World, draw: Any) -> None:
+    """The last column gives way to another with its name, its type and its place."""
+    last = world.schema.field(len(world.schema) - 1)
+    if len(world.schema) > 2:
+        world.table.drop_column(last.name)
+        world.table.add_column(last)
+        nothing = pa.nulls(world.rows.num_rows, last.type)
+        world.rows = world.rows.set_column(len(world.schema) - 1, last, nothing)
+
+
 def index(world: World, draw: Any) -> None:
     """An index on the column that filters name, new or kept up, in the leaves as they are by now."""
     if world.table.metadata.transactions == "strong":
@@ -67,7 +77,15 @@ def publish(world: World, draw: Any) -> None:
     assert_finds_ids(draw, lance.dataset(world.table.publish_lance().uri), world.rows)
 
 
-EVOLUTIONS = (*(step for step in CHANGES if step is not World.check), delete, delete, compact, index, index)
+EVOLUTIONS = (
+    *(step for step in CHANGES if step is not World.check),
+    delete,
+    delete,
+    compact,
+    index,
+    index,
+    replace_column,
+)
 
 
 def assert_union_is_scan(draw: Any, table: Any, rows: Any) -> None:

@@ -147,6 +147,11 @@ class SearchLeaves:
             return np.array([], dtype=np.uint64)
         return None if opened.task.predicate is None else reading.matching_addresses(opened.task, opened.reopen)
 
+    def possible_addresses(self, at: int) -> Addresses | None:
+        """No addresses if the path of a leaf says that none of its rows match; None, which is all, for others."""
+        is_pruned = self.leaves[at].constants and self.opened(at) is None
+        return np.array([], dtype=np.uint64) if is_pruned else None
+
     def rows(self, hits: Hits, columns: Sequence[str]) -> pa.Table:
         """The rows of hits in their order, in some of the table's columns or fields inside them."""
         plain = self.scan.metadata.plain_schema

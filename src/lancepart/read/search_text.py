@@ -268,8 +268,10 @@ def _allowed(
     searched: SearchLeaves, corpus: Corpus | UnionCorpus, own: npt.NDArray[np.int64], *, whole: bool, filtered: bool
 ) -> bytes | None:
     """The rows of the index that may be found, as Lance's allow-list; None if all may. That of whole leaves is kept."""
-    partly = filtered and not searched.plan.are_whole
-    found = searched.over(searched.positions, searched.matching_addresses) if partly else [None] * len(own)
+    found: list[Addresses | None] = [None] * len(own)
+    if not searched.plan.are_whole:
+        of_leaf = searched.matching_addresses if filtered else searched.possible_addresses
+        found = searched.over(searched.positions, of_leaf)
     if whole and all(each is None for each in found):
         return None
 

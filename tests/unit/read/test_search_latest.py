@@ -97,3 +97,12 @@ def test_texts_kept_in_memory_follow_leaves_without_snapshots(
 
     assert _ids(table) == left
     assert _ids(table, "id > 1") == [at for at in left if at > 1]
+
+
+@pytest.mark.parametrize("where", ["lower(tenant) = 'a'", "CASE WHEN id > 3 THEN tenant = 'a' ELSE false END"])
+def test_a_filter_after_the_ranking_leaves_out_partitions_by_their_path(tmp_path: Path, where: str) -> None:
+    table = _made(tmp_path, ["apple"] * 8, layout="hive")
+
+    found = table.search("apple", "body", k=50, where=where, prefilter=False).to_arrow()
+
+    assert sorted(found["id"].to_pylist()) == sorted(table.scan(where).to_arrow()["id"].to_pylist())

@@ -10,7 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from lancepart.catalog.context import shown
-from lancepart.errors import CommitConflictError, ConcurrentModificationError, InvalidInputError
+from lancepart.errors import (
+    CommitConflictError,
+    ConcurrentModificationError,
+    InvalidInputError,
+    TableNotFoundError,
+)
 from lancepart.layout.plain import PlainManifest
 from lancepart.model.aliases import Value
 from lancepart.model.predicate import Predicate
@@ -70,8 +75,7 @@ class PlainWriting:
     def commit(self, reports: Iterable[bytes]) -> int:
         """Publish what the tasks wrote as the table's next version."""
         items = [item for report in reports for item in loads(report).items]
-        if _identity(self.root, self.location, self.version) != self.identity:
-            raise _replaced()
+        _refuse_other(self.root, self.location, self.version, self.identity)
         try:
             if self.mode == APPEND:
                 return leaf_data.append(self.root, self.location, items, base=None, seen=self.version)
@@ -119,9 +123,7 @@ class PlainRowWriting:
         gone = [(identity, addresses) for _, each in found for identity, addresses in each.items()]
         if not items and not gone:
             return None
-        there = _identity(self.root, self.location, self.version)
-        if {there, *(identity for identity, _ in gone)} != {self.identity}:
-            raise _replaced()
+        _refuse_other(self.root, self.location, self.version, self.identity, *(identity for identity, _ in gone))
         offsets = split_addresses(np.unique(np.concatenate([each for _, each in gone]))) if gone else {}
         try:
             return leaf_data.replace_rows(self.root, self.location, offsets, items, seen=self.version)
@@ -173,13 +175,17 @@ def _rows(root: Root, location: str, request: table_messages.PlainWriteRequest) 
     )
 
 
-def _replaced() -> CommitConflictError:
-    """The error for a table in whose directory another one is now: what tasks wrote went with the first."""
-    return CommitConflictError("the table was replaced since it was read; nothing was changed, so run it again")
-
-
-def _identity(root: Root, location: str, version: int) -> int:
-    return PlainManifest.at(root, location, version).snapshot().leaf.identity
+def _refuse_other(root: Root, location: str, version: int, *identities: int) -> None:
+    """Refuse to commit to another table that is in the directory now: what tasks wrote went with the first one."""
+    try:
+        there = PlainManifest.at(root, location, version).snapshot().leaf.identity
+    except TableNotFoundError:
+        there = None
+    if {there} != set(identities):
+        raise CommitConflictError(
+            f"the table was replaced since version {version} was read, or that version expired; nothing was changed, "
+            "so run it again"
+        )
 
 
 def _reply(work: PlainWriting | PlainRowWriting) -> table_messages.WriteReply:

@@ -110,7 +110,11 @@ def test_a_table_that_took_the_place_of_the_one_written_to_is_a_conflict(table: 
         lance.write_dataset(pa.table({"id": [id], "v": pa.array([[1.0, 2.0]], VECTOR)}), place, mode="append")
     with pytest.raises(CommitConflictError, match="replaced since"):
         work.commit([report])
-    assert lance.dataset(place).to_table()["id"].to_pylist() == [0, 1, 2, 3]
+    shutil.rmtree(place)
+    lance.write_dataset(pa.table({"id": [0], "v": pa.array([[1.0, 2.0]], VECTOR)}), place)
+    with pytest.raises(CommitConflictError, match="replaced since"):
+        work.commit([report])
+    assert lance.dataset(place).to_table()["id"].to_pylist() == [0]
 
 
 def test_rows_of_a_table_whose_versions_others_keep_are_not_deleted(tmp_path: Path) -> None:

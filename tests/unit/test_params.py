@@ -99,3 +99,20 @@ def test_what_is_no_list_of_values_is_refused_by_name(table: lp.PartitionedTable
 def test_dates_of_numpy_are_values() -> None:
     query = lp.sql("SELECT $day AS day, $n AS n", params={"day": np.datetime64("2024-02-29"), "n": np.int16(3)})
     assert query.to_list() == [{"day": date(2024, 2, 29), "n": 3}]
+
+
+@pytest.mark.parametrize("value", [-1, -1.0, Decimal(-1), np.int8(-1)])
+def test_a_minus_before_a_negative_number_begins_no_comment(table: lp.PartitionedTable, value: Any) -> None:
+    before = table.count_rows()
+    test = "id > 1 -$step AND name = 'nobody'"
+    assert table.count_rows(test, params={"step": value}) == 0
+
+    table.delete(test, params={"step": value})
+
+    assert table.count_rows() == before
+    rows = pa.table({"n": [1, 2, 3]})
+    assert lp.sql("SELECT n -$step AS m FROM t WHERE n = 2", params={"step": value}, t=rows).to_list() == [{"m": 3}]
+
+
+def test_the_null_of_pandas_is_a_value() -> None:
+    assert lp.sql("SELECT $a AS a, $b AS b", params={"a": pd.NA, "b": pd.NaT}).to_list() == [{"a": None, "b": None}]

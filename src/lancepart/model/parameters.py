@@ -34,8 +34,10 @@ def with_values(sql: str, params: Parameters | None) -> str:
 def with_all_values(texts: Sequence[str], params: Parameters | None) -> list[str]:
     """Several pieces of SQL with the values of their parameters, each of which must be in one of them.
 
-    >>> with_all_values(["n + $step", "id = $id"], {"step": 2, "id": 7})
-    ['n + 2', 'id = 7']
+    A negative number gets parentheses: two minus signs would begin a comment.
+
+    >>> with_all_values(["n -$step", "id = $id"], {"step": -2, "id": 7})
+    ['n -(-2)', 'id = 7']
     """
     if params is None:
         return list(texts)
@@ -51,6 +53,7 @@ def with_all_values(texts: Sequence[str], params: Parameters | None) -> list[str
             raise InvalidInputError(f"there is no value for ${name}: params has {', '.join(params) or 'none'}")
         used.add(name)
         literal = _literal(name, params[name])
+        literal = f"({literal})" if literal.startswith("-") else literal
         listed = _is_list(params[name]) and _OPENED.search(found.string, 0, found.start())
         return literal[1:-1] if listed and _CLOSED.match(found.string, found.end()) else literal
 
@@ -98,7 +101,9 @@ def _is_list(value: Value) -> bool:
 
 
 def _scalar(value: Value) -> pa.Scalar:
-    """A value as Arrow has it; of NumPy's dates only an array is understood."""
+    """A value as Arrow has it; of NumPy's dates only an array is understood, and pandas has words for NULL."""
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return pa.scalar(None)
     if isinstance(value, np.generic):
         return pa.array(np.array([value]))[0]
     return value if isinstance(value, pa.Scalar) else pa.scalar(value)

@@ -46,6 +46,9 @@ _SETTINGS = {
     "datafusion.optimizer.enable_leaf_expression_pushdown": "false",
 }
 """Fields of structs are computed where they are used: moved below an outer join of a view, they make planning fail."""
+_RIGHT_JOIN = "Right Join"
+_SORTED_JOINS = {"datafusion.optimizer.prefer_hash_join": "false"}
+"""Hash joins that keep the right side move a filter on the left one to the right one's column of the same name."""
 _NO_VALUE = re.compile(r"Placeholder '\$(\w+)' was not provided")
 _PROJECTION = " projection=["
 
@@ -164,7 +167,8 @@ class Query(Result):
         The others are there without rows: the text still names a table whose filter can't hold for any row. With
         ``in_memory``, columns that earlier queries read too are kept there; without ``reading``, none is added.
         """
-        context, pruning = self._context(), self._planned.pruning
+        pruning = self._planned.pruning
+        context = self._context(_SORTED_JOINS if _RIGHT_JOIN in self._planned.text else None)
         ways = {}
         for name, source in self.sources.items():
             if name not in pruning:
@@ -197,12 +201,9 @@ class Query(Result):
             return floats
         return tuple(dict.fromkeys([*floats, *(column for scan in scans for column in scan.columns)]))
 
-    def _context(self) -> SessionContext:
-        config = (
-            SessionConfig({**DEEP_FILTERS, **_SETTINGS})
-            .with_target_partitions(os.cpu_count() or 1)
-            .with_information_schema(False)
-        )
+    def _context(self, settings: Mapping[str, str] | None = None) -> SessionContext:
+        config = SessionConfig({**DEEP_FILTERS, **_SETTINGS, **(settings or {})})
+        config = config.with_target_partitions(os.cpu_count() or 1).with_information_schema(False)
         config = config.with_default_catalog_and_schema(_DEFAULT, _DEFAULT)
         runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(default_memory() * 2)
         context = SessionContext(config, runtime)

@@ -31,6 +31,8 @@ _SMALL = 4 << 20
 """The bytes on disk up to which the leaves that a query reads are kept in memory."""
 _SAMPLED = 100_000
 """The rows from which on it pays to find out how many of them a filter keeps."""
+_PART = 150_000
+"""The rows that each core should have to read: planning one more scan takes as long as reading some of them."""
 _SHARE = 8
 """The part of the cache that a small table may take."""
 _BATCH = 8_192
@@ -118,7 +120,7 @@ class TableSource(QuerySource):
         """Register leaves that are read as one, from memory if they are small: planning a scan costs more than they."""
         known = [leaf.stats.bytes for leaf in leaves if leaf.stats is not None and leaf.read_version is not None]
         if len(known) < len(leaves) or sum(known) > _kept_bytes():
-            context.register_table(name, lance_tables.table_provider(union))
+            self._register_natively(context, name, leaves, union)
             return "read natively"
         rows = cache.get(
             ("small table", self._key(leaves)),
@@ -127,6 +129,20 @@ class TableSource(QuerySource):
         )
         context.register_record_batches(name, _partitions(rows))
         return "kept in memory"
+
+    def _register_natively(self, context: SessionContext, name: str, leaves: Sequence[Leaf], union: object) -> None:
+        """Register leaves that Lance reads, as several tables side by side where one core would take long for all.
+
+        Lance decodes on all cores, but gives DataFusion one stream, in which it also filters.
+        """
+        made = [self._union(part) for part in _parts(leaves)]
+        if len(made) < 2 or any(part is None for part in made):
+            context.register_table(name, lance_tables.table_provider(union))
+            return
+        own = [f'{name[:-1]} part {number}"' for number in range(len(made))]
+        for each, part in zip(own, made, strict=True):
+            context.register_table(each, lance_tables.table_provider(part))
+        context.sql(f"CREATE VIEW {name} AS {' UNION ALL '.join(f'SELECT * FROM {each}' for each in own)}")
 
     def in_memory(
         self, predicate: Predicate | None, columns: Sequence[str], *, reading: bool
@@ -281,6 +297,19 @@ def _partitions(rows: pa.Table) -> list[list[pa.RecordBatch]]:
     batches = rows.to_batches(max_chunksize=_BATCH) or [no_rows(rows.schema)]
     count = min(len(batches), os.cpu_count() or 1)
     return [batches[index::count] for index in range(count)]
+
+
+def _parts(leaves: Sequence[Leaf]) -> list[tuple[Leaf, ...]]:
+    """Leaves in parts of about as many rows, one a core if there are enough rows, in the order of the leaves."""
+    rows = {leaf.object_id: leaf.stats.rows if leaf.stats is not None else 0 for leaf in leaves}
+    count = min(os.cpu_count() or 1, len(leaves), sum(rows.values()) // _PART)
+    parts: list[list[Leaf]] = [[] for _ in range(count)]
+    held = [0] * count
+    for leaf in sorted(leaves, key=lambda leaf: -rows[leaf.object_id]) if count > 1 else ():
+        least = held.index(min(held))
+        parts[least].append(leaf)
+        held[least] += rows[leaf.object_id]
+    return [tuple(leaf for leaf in leaves if leaf in part) for part in parts if part]
 
 
 def _kept_bytes() -> int:

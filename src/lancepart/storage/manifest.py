@@ -302,7 +302,7 @@ class Manifest:
 
     def _retry(self, action: str, attempt: Callable[[lance.LanceDataset], None]) -> None:
         """Run a change of the table itself on its latest version until it meets no other."""
-        deadline = time.monotonic() + RETRY_SECONDS
+        deadline, pause = time.monotonic() + RETRY_SECONDS, 0.0
         while True:
             try:
                 handle = self._writable(self.snapshot())
@@ -311,7 +311,8 @@ class Manifest:
             except ConflictError as error:
                 if time.monotonic() > deadline:
                     raise ConcurrentModificationError(f"other writers kept coming first: {error}") from None
-                time.sleep(random.uniform(0, 0.02))
+                time.sleep(random.uniform(0, pause))
+                pause = 0.02
 
     def _open(self, version: int | None = None) -> lance.LanceDataset:
         if self._latest is None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ from lancepart.storage.text_types import NOT_WHOLE, as_json, with_decimals
 _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _READERS = 8
+_COLUMN = re.compile(r"In CSV column #(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,8 +163,19 @@ def _inspected(file: FoundFile, format: ds.FileFormat, stream: bool) -> tuple[ds
         lenient = _with_decimals(file, format)
         if lenient is not None:
             return lenient, lenient.inspect(file.path, file.system)
-        kind = format.default_extname
-        raise InvalidInputError(f"{file.path!r} can't be read as {kind}: {error}: correct the file") from None
+        kind, reason = format.default_extname, _with_column(file, format, str(error))
+        raise InvalidInputError(f"{file.path!r} can't be read as {kind}: {reason}: correct the file") from None
+
+
+def _with_column(file: FoundFile, format: ds.FileFormat, reason: str) -> str:
+    """Arrow's error about a CSV file with the name of the column in place of its number."""
+    found = _COLUMN.search(reason)
+    if found is None or not isinstance(format, ds.CsvFileFormat):
+        return reason
+    with contextlib.suppress(pa.ArrowInvalid):
+        names = _csv_format(file.path, {}).inspect(file.path, file.system).names
+        return reason.replace(found[0], f"column {names[int(found[1])]!r}")
+    return reason
 
 
 def _with_decimals(file: FoundFile, format: ds.FileFormat) -> ds.FileFormat | None:

@@ -260,7 +260,9 @@ def _struct(wanted: pa.DataType) -> Take:
 
 
 def _list(wanted: pa.DataType) -> Take:
+    """Lists; in those of whole numbers pandas gives NULL as NaN of an array of floats."""
     each, is_vector = _taker(wanted.value_type), _TYPES.is_floating(wanted.value_type)
+    is_whole = _TYPES.is_integer(wanted.value_type)
     limit = float(np.finfo(wanted.value_type.to_pandas_dtype()).max) if is_vector else 0.0
 
     def take(value: Value) -> Value:
@@ -270,6 +272,8 @@ def _list(wanted: pa.DataType) -> Take:
             return value
         if isinstance(value, str | bytes) or not isinstance(value, Sequence | np.ndarray):
             raise _UnfitError("give a list")
+        if is_whole and isinstance(value, np.ndarray) and value.dtype.kind == "f":
+            value = [None if math.isnan(item) else item for item in value]
         return [each(item) for item in value]
 
     return take

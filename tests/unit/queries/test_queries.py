@@ -7,7 +7,9 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import lance
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -801,3 +803,40 @@ def test_outer_joins_filter_by_fields_of_structs(tmp_path: Path, monkeypatch: py
     for size in (lp.config.cache_bytes, 0):
         monkeypatch.setattr(lp.config, "cache_bytes", size)
         assert lp.sql(text, a=table, b=table).to_arrow().to_pylist() == expected.sql(text).to_arrow_table().to_pylist()
+
+
+@pytest.mark.parametrize("parts", [1, 1_000_000])
+@pytest.mark.parametrize("test", ["a.f IS NULL", "a.i IS NULL OR a.i > 3", "coalesce(a.f, 9) = 9"])
+def test_a_right_join_is_filtered_by_the_columns_of_its_left_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: int, test: str
+) -> None:
+    generator = np.random.default_rng(3)
+    rows = pa.table({"i": list(range(40)), "s": generator.integers(0, 8, 40), "f": [None, 1.0, 9.0, 4.0] * 10})
+    table = lp.create_table_from(tmp_path / "t", rows, ["bucket(4, i)"])
+    monkeypatch.setattr(query_sources, "_SMALL", 0)
+    monkeypatch.setattr(query_sources, "_PART", parts)
+    text = f"SELECT b.i FROM a RIGHT JOIN b ON a.s = b.s AND a.i < 9 AND b.f > 0 WHERE b.f > 0 AND ({test}) ORDER BY 1"
+    a = b = rows  # noqa: F841
+
+    expected = [{"i": i} for (i,) in duckdb.sql(text).fetchall()]
+    assert lp.sql(text, a=table, b=table).to_list() == expected
+
+
+def test_a_large_table_is_read_in_parts_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pa.table({"i": list(range(1_000)), "s": [f"text {i % 7}" for i in range(1_000)]})
+    table = lp.create_table_from(tmp_path / "t", rows, ["bucket(8, i)"])
+    monkeypatch.setattr(query_sources, "_SMALL", 0)
+    monkeypatch.setattr(query_sources, "_PART", 100)
+    monkeypatch.setattr(query_sources.os, "cpu_count", lambda: 3)
+    for text in (
+        "SELECT s, count(*) AS n, sum(i) AS x FROM t WHERE i % 2 = 0 GROUP BY s ORDER BY s",
+        "SELECT a.i, b.s FROM t a JOIN t b ON a.i = b.i AND a.s < b.s || 'x' WHERE a.i > 990 ORDER BY a.i",
+        "SELECT count(*) AS n FROM t",
+        "SELECT i FROM t ORDER BY i DESC LIMIT 3 OFFSET 2",
+        "SELECT max(i) AS m FROM (SELECT * FROM t LIMIT 2000) AS u",
+    ):
+        t = rows  # noqa: F841
+        expected = duckdb.sql(text).to_arrow_table().to_pylist()
+        assert lp.sql(text, t=table).to_list() == expected
+    assert lp.sql("SELECT i FROM t WHERE s = 'text 3'", t=table).explain().count("FilteredReadExec") == 3
+    assert lp.sql("SELECT i FROM t LIMIT 5", t=table).count() == 5

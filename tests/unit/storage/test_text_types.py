@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lancepart as lp
-from lancepart.errors import TableSchemaValidationError
+from lancepart.errors import InvalidInputError, TableSchemaValidationError
 
 DAY = date(2024, 1, 2)
 TAKEN: list[tuple[str, str, pa.DataType, list[Any]]] = [
@@ -68,3 +68,19 @@ def test_files_whose_numbers_are_written_differently_load_together(tmp_path: Pat
     table.append([str(tmp_path / "a.csv"), str(tmp_path / "b.csv")])
 
     assert table.scan(order_by="v").to_list() == [{"v": 1}, {"v": 9007199254740993}]
+
+
+@pytest.mark.parametrize(
+    ("text", "type", "words"),
+    [
+        ("w,v\na,1\nb,x3\n", pa.int32(), "column 'v': Row #3.*'x3'"),
+        ("w,v\na,2024-01-01\nb,01/02/2024\n", pa.date32(), "column 'v': Row #3.*'01/02/2024'"),
+        ("w,v\na,1.25\nb,1.255\n", pa.decimal128(5, 2), "column 'v': Row #3"),
+    ],
+)
+def test_errors_about_csv_name_the_column(tmp_path: Path, text: str, type: pa.DataType, words: str) -> None:
+    (tmp_path / "rows.csv").write_text(text)
+    table = lp.create_table(tmp_path / "t", pa.schema([("v", type), ("w", pa.string())]), [])
+
+    with pytest.raises(InvalidInputError, match=words):
+        table.append(tmp_path / "rows.csv")

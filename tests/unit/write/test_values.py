@@ -224,3 +224,15 @@ def test_a_tree_of_directories_needs_a_partition_column(tmp_path: Path) -> None:
 def test_a_name_that_no_filter_could_name_is_refused(tmp_path: Path, schema: Any, layout: str) -> None:
     with pytest.raises(TableSchemaValidationError, match=r"empty name|NUL"):
         lp.create_table(tmp_path / "t", schema, ["id"], layout=layout)
+
+
+def test_lists_of_whole_numbers_with_nulls_come_back_from_pandas(tmp_path: Path) -> None:
+    kind = pa.list_(pa.int32())
+    rows = pa.table({"v": pa.array([[1, None], [], None, [3]], kind), "w": pa.array([[[None, 2]]] * 4, pa.list_(kind))})
+    table = lp.create_table_from(tmp_path / "t", rows, [])
+
+    table.overwrite(table.to_pandas(), whole_table=True)
+
+    assert table.scan().to_arrow() == rows
+    with pytest.raises(TableSchemaValidationError, match="whole number"):
+        table.append([{"v": np.array([1.5])}])

@@ -161,6 +161,8 @@ def _inspected(file: FoundFile, format: ds.FileFormat, stream: bool) -> tuple[ds
         if lenient is not None:
             return lenient, lenient.inspect(file.path, file.system)
         kind = format.default_extname
+        if kind == "csv" and "Expected 1 columns" in str(error):
+            raise InvalidInputError(f"{file.path!r}: {error}: are its fields separated by commas?") from None
         raise InvalidInputError(f"{file.path!r} can't be read as {kind}: {error}: correct the file") from None
 
 

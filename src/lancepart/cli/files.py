@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime, time
+from decimal import Decimal
 from typing import get_args
 
 import pyarrow as pa
@@ -19,6 +22,8 @@ from lancepart.model.aliases import FileFormat
 from lancepart.storage.row_files import RowFiles, files_at
 from lancepart.write.streams import counted
 
+_FINER = re.compile(r"\.\d{7}")
+"""A fraction of a second with more digits than a ``datetime`` has."""
 _TRACE = ". Detail: Python exception"
 _JSON = (".json", ".jsonl", ".ndjson")
 
@@ -47,10 +52,10 @@ def reading(files: RowFiles, schema: pa.Schema | None, *, progress: bool) -> Ite
         raise InvalidInputError(f"{reason}: correct the file, or load it into a column of another type") from None
 
 
-def uneven_rows(files: RowFiles) -> list[dict[str, object]] | None:
+def uneven_rows(files: RowFiles, schema: pa.Schema) -> list[dict[str, object]] | None:
     """The rows of JSON files if they do not all name the same columns: a column that is not named is kept by an upsert.
 
-    Arrow would show it as NULL, which is a value.
+    Arrow would show it as NULL, which is a value. Texts are read in the types of the table, as Arrow does.
     """
     if files.format not in (None, "json") or not all(path.endswith(_JSON) for path in files.paths):
         return None
@@ -65,4 +70,29 @@ def uneven_rows(files: RowFiles) -> list[dict[str, object]] | None:
             raise InvalidInputError(f"{name!r} can't be read as JSON, one row a line: {error}") from None
     if not all(isinstance(row, dict) for row in rows):
         raise InvalidInputError(f'{files.paths[0]!r}: each line of a JSON file is one row, such as {{"id": 1}}')
-    return rows if len({frozenset(row) for row in rows}) > 1 else None
+    if len({frozenset(row) for row in rows}) <= 1:
+        return None
+    types = {field.name: field.type for field in schema}
+    return [{name: _typed(value, types.get(name)) for name, value in row.items()} for row in rows]
+
+
+def _typed(value: object, kind: pa.DataType | None) -> object:
+    """A text of JSON as the date, the time or the decimal that the column holds; what is none stays, and is refused.
+
+    >>> _typed("2026-01-30", pa.date32()), _typed("2026-01-30T01:00:00+01:00", pa.timestamp("us")).isoformat()
+    (datetime.date(2026, 1, 30), '2026-01-30T00:00:00')
+    """
+    if kind is None or not isinstance(value, str):
+        return value
+    try:
+        if pa.types.is_decimal(kind):
+            return Decimal(value)
+        if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)) or _FINER.search(value):
+            return value
+        found = datetime.fromisoformat(value)
+    except (ArithmeticError, ValueError):
+        return value
+    found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    if pa.types.is_timestamp(kind):
+        return found if kind.tz is not None else found.replace(tzinfo=None)
+    return value if found.time() != time() else found.date()

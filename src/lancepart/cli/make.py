@@ -124,7 +124,7 @@ def upsert(
     """Replace the rows that have a key of the files', and add the others, in one commit."""
     given = files.found(shell, file, format, same_columns=True)
     table = shell.table(root)
-    uneven = files.uneven_rows(given)
+    uneven = files.uneven_rows(given, table.schema)
     if uneven is not None:
         version = table.upsert(uneven, on=on, idempotency_key=key)
     else:

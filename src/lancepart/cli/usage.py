@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from lancepart.errors import InvalidInputError
+from lancepart.errors import InvalidInputError, LanceNamespaceError
 from lancepart.model.suggest import near
 
 USAGE = 2
@@ -41,8 +41,8 @@ class Commands(TyperGroup):
         given = sys.argv[1:] if args is None else list(args)
         try:
             code = super().main(given, prog_name, complete_var, False, windows_expand_args, **extra)
-        except (typer.Abort, _CLICK) as error:
-            if not standalone_mode:
+        except (typer.Abort, _CLICK, LanceNamespaceError) as error:
+            if not standalone_mode or (isinstance(error, LanceNamespaceError) and "--debug" in given):
                 raise
             self._report(error, as_json="--json" in given)
             sys.exit(_ABORTED if isinstance(error, typer.Abort) else USAGE)
@@ -53,6 +53,8 @@ class Commands(TyperGroup):
     def _report(self, error: Exception, *, as_json: bool) -> None:
         if isinstance(error, typer.Abort):
             report("stopped: nothing was done", "Abort", None, as_json=as_json)
+        elif isinstance(error, LanceNamespaceError):  # of a setting in the environment, read when a command is imported
+            report(str(error), type(error).__name__, int(error.code), as_json=as_json)
         elif text := usage_text(error):
             report(text, UsageError.__name__, int(UsageError.code), as_json=as_json)
 

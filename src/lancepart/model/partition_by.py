@@ -199,6 +199,8 @@ def _field(
         transform.check([source.type for source in sources])
     except InvalidInputError as error:
         advice = "partition by a column of dates or timestamps" if transform in CALENDAR else "choose another column"
+        if transform in CALENDAR and any(pa.types.is_date(source.type) for source in sources):
+            advice = "a date has no hours: partition by its days"
         raise InvalidInputError(f"partition_by {transform.spelled(columns)}: {error}; {advice}") from None
     return PartitionField(
         field_id=alias or unused_id(_derived_id(columns, transform.suffix), taken),

@@ -164,6 +164,8 @@ def _inspected(file: FoundFile, format: ds.FileFormat, stream: bool) -> tuple[ds
         if lenient is not None:
             return lenient, lenient.inspect(file.path, file.system)
         kind, reason = format.default_extname, _with_column(file, format, str(error))
+        if kind == "csv" and "Expected 1 columns" in reason:
+            raise InvalidInputError(f"{file.path!r}: {reason}: are its fields separated by commas?") from None
         raise InvalidInputError(f"{file.path!r} can't be read as {kind}: {reason}: correct the file") from None
 
 

@@ -68,6 +68,7 @@ _VALUE = re.compile(
 )
 _READING = re.compile(r"(?:read|count rows of|search) the leaf\b")
 _UNREACHABLE = re.compile(r"connection refused|connect error|error sending request|timed out|dns error", re.IGNORECASE)
+_NO_TLS = re.compile(r"HTTP error: builder error")
 _SOURCE = re.compile(r",?\s*/[^\s,]*\.rs:\d+:\d+|,?\s*rust/[^\s,]*\.rs:\d+:\d+")
 _INSIDES = re.compile(r": (ProviderError|DispatchFailure|ServiceError)\(.*")
 _SECRET_KEYS = re.compile(r"secret|token|password|key|sas|credential", re.IGNORECASE)
@@ -150,7 +151,12 @@ def translated(error: Exception, action: str, root: Root) -> Exception:
         (_FULL, ServiceUnavailableError, "; make room, and try again"),
         (_UNKNOWN, UnauthenticatedError, "; give the store's credentials in storage_options or in the environment"),
         (_DENIED, PermissionDeniedError, f"; give a root that you may use, or permissions for {root.uri!r}"),
-        (_NO_BUCKET, InvalidInputError, "; there is no such bucket"),
+        (_NO_BUCKET, InvalidInputError, f"; there is no such bucket: look at the name in {root.uri!r}"),
+        (
+            _NO_TLS,
+            InvalidInputError,
+            "; where the endpoint begins with http:// give allow_http in storage_options ('true')",
+        ),
         (_NO_REGION, InvalidInputError, "; look at the bucket's name, or give aws_region in storage_options"),
         (_NO_ACCOUNT, InvalidInputError, "; give account_name in storage_options"),
         (_NO_DIRECTORY, InvalidInputError, "; the root of a table must be a directory, and this is a file"),

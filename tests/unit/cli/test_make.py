@@ -72,6 +72,25 @@ def test_texts_take_the_types_of_the_table(run: Any, ask: Any, tmp_path: Path) -
     assert ask("head", "t") == [{"id": 7, "code": "0042", "day": "2026-01-31"}]
 
 
+def test_texts_of_json_are_read_in_the_types_of_the_table_whatever_rows_name(
+    run: Any, ask: Any, tmp_path: Path
+) -> None:
+    run("create", "typed", "--schema", "id int64, day date, at timestamp[us, tz=UTC], price decimal(9, 2)")
+    (tmp_path / "even.jsonl").write_text(
+        '{"id": 1, "day": "2026-01-30", "at": "2026-01-30T10:00:00Z", "price": "1.50"}\n'
+    )
+    (tmp_path / "uneven.jsonl").write_text(
+        '{"id": 2, "day": "2026-01-31"}\n{"id": 1, "at": "2026-01-31T10:00:00+01:00"}\n{"id": 3, "price": "2.50"}\n'
+    )
+    for name in ("even", "uneven"):
+        ask("upsert", "typed", f"{name}.jsonl", "--on", "id")
+    rows = {row["id"]: row for row in ask("head", "typed")}
+    assert (rows[1]["day"], rows[1]["at"], rows[1]["price"]) == ("2026-01-30", "2026-01-31T09:00:00+00:00", "1.50")
+    assert (rows[2]["day"], rows[3]["price"]) == ("2026-01-31", "2.50")
+    (tmp_path / "wrong.jsonl").write_text('{"id": 1, "day": "2026-01-30T10:00:00"}\n{"id": 2}\n')
+    assert "does not fit date32" in run("upsert", "typed", "wrong.jsonl", "--on", "id", code=1).stderr
+
+
 def test_an_upsert_keeps_the_columns_that_a_row_does_not_name(run: Any, ask: Any, tmp_path: Path) -> None:
     ask("load", "t", write(tmp_path, "csv"), "--by", "day")
     (tmp_path / "u.jsonl").write_text('{"id": 1}\n{"id": 9, "day": "z"}\n')

@@ -194,3 +194,26 @@ def test_names_and_options_are_completed(typed: str, found: str, folder: Path) -
     program = [sys.executable, "-c", "from lancepart.cli.app import main; main()"]
     done = subprocess.run(program, capture_output=True, text=True, env={**os.environ, **setting}, check=False)
     assert found in done.stdout.split()
+
+
+@pytest.mark.parametrize("line", ["info nowhere", "ns list nowhere --json"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("LANCEPART_THREADS", "many"), ("LANCEPART_CACHE_BYTES", "1GB"), ("LANCEPART_PROGRESS", "perhaps")],
+)
+def test_a_setting_of_the_environment_that_can_not_be_is_one_line(
+    tmp_path: Path, line: str, name: str, value: str
+) -> None:
+    done = subprocess.run(
+        [*PROGRAM, *shlex.split(line)],
+        cwd=tmp_path,
+        env={**os.environ, name: value},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert name in done.stderr
+    assert value in done.stderr

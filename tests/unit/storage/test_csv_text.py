@@ -18,6 +18,7 @@ from lancepart.storage.row_files import files_at
         (b"id;name\n1;a\n", "separated by semicolons"),
         (b"id\tname\n1\ta\n", "separated by tabs; separate them by commas, or by tabs in a file whose name ends"),
         (b"id|name\n1|a\n", "separated by bars"),
+        (b"id;price\n3;1,5\n", "are its fields separated by commas?"),
         (b"id,name\n1,\xe9t\xe9\n", "not in UTF-8, as column 'name' shows: convert it"),
         (b"id,\xe9t\xe9\n1,2\n", "not in UTF-8, as the name of a column shows: convert it"),
     ],

@@ -48,7 +48,10 @@ _SETTINGS = {
 """Fields of structs are computed where they are used: moved below an outer join of a view, they make planning fail."""
 _RIGHT_JOIN = "Right Join"
 _SORTED_JOINS = {"datafusion.optimizer.prefer_hash_join": "false"}
-"""Hash joins that keep the right side move a filter on the left one to the right one's column of the same name."""
+"""Hash joins that keep the right side move a filter on the left one to the right one's column of the same name.
+
+DataFusion sorts only if it has several partitions, and can't plan that over some unions.
+"""
 _NO_VALUE = re.compile(r"Placeholder '\$(\w+)' was not provided")
 _PROJECTION = " projection=["
 
@@ -168,7 +171,8 @@ class Query(Result):
         ``in_memory``, columns that earlier queries read too are kept there; without ``reading``, none is added.
         """
         pruning = self._planned.pruning
-        context = self._context(_SORTED_JOINS if _RIGHT_JOIN in self._planned.text else None)
+        sorted_joins = _RIGHT_JOIN in self._planned.text
+        context = self._context(sorted_joins=sorted_joins)
         ways = {}
         for name, source in self.sources.items():
             if name not in pruning:
@@ -181,7 +185,7 @@ class Query(Result):
                 continue
             guarded = self._guarded(name, source) if source.takes_filters else ()
             own = (*name[:-1], f"{name[-1]} unguarded") if guarded else name
-            ways[name] = source.register(context, _quoted(own), pruning[name])
+            ways[name] = source.register(context, _quoted(own), pruning[name], whole=sorted_joins)
             if guarded:
                 register_guarded(context, _quoted(name), _quoted(own), source.schema, guarded)
         return context, ways
@@ -201,9 +205,11 @@ class Query(Result):
             return floats
         return tuple(dict.fromkeys([*floats, *(column for scan in scans for column in scan.columns)]))
 
-    def _context(self, settings: Mapping[str, str] | None = None) -> SessionContext:
-        config = SessionConfig({**DEEP_FILTERS, **_SETTINGS, **(settings or {})})
-        config = config.with_target_partitions(os.cpu_count() or 1).with_information_schema(False)
+    def _context(self, *, sorted_joins: bool = False) -> SessionContext:
+        config = SessionConfig({**DEEP_FILTERS, **_SETTINGS, **(_SORTED_JOINS if sorted_joins else {})})
+        config = config.with_target_partitions(max(1 + sorted_joins, os.cpu_count() or 1)).with_information_schema(
+            False
+        )
         config = config.with_default_catalog_and_schema(_DEFAULT, _DEFAULT)
         runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(default_memory() * 2)
         context = SessionContext(config, runtime)

@@ -51,8 +51,8 @@ class QuerySource(ABC):
         """The columns as DataFusion sees them."""
 
     @abstractmethod
-    def register(self, context: SessionContext, name: str, predicate: Predicate | None) -> str:
-        """Give the context the rows that may match, under a name; say how they are read."""
+    def register(self, context: SessionContext, name: str, predicate: Predicate | None, *, whole: bool = False) -> str:
+        """Give the context the rows that may match, under a name, as a ``whole`` if so; say how they are read."""
 
     def keeps_many(self, predicate: Predicate | None, scans: Sequence[ScanFilter]) -> bool:
         """Whether the filters of its scans keep so many rows that DataFusion had better evaluate them."""
@@ -80,7 +80,7 @@ class TableSource(QuerySource):
         """The table's columns."""
         return _plain(self.scan.schema)
 
-    def register(self, context: SessionContext, name: str, predicate: Predicate | None) -> str:
+    def register(self, context: SessionContext, name: str, predicate: Predicate | None, *, whole: bool = False) -> str:
         """Register the partitions that can hold a matching row."""
         planned = self._pruned(predicate)
         what = f"{len(planned.leaves)} partitions"
@@ -91,7 +91,7 @@ class TableSource(QuerySource):
         if self.is_native:
             made = self._union(planned.leaves)
             if made is not None:
-                return f"{what}, {self._register_union(context, name, planned.leaves, made)}"
+                return f"{what}, {self._register_union(context, name, planned.leaves, made, whole=whole)}"
         context.register_dataset(name, PartitionedDataset(narrowed))
         return f"{what}, read as Arrow"
 
@@ -116,11 +116,13 @@ class TableSource(QuerySource):
         root, metadata = self.scan.root, self.scan.metadata
         return (*root.identity, metadata.salt, metadata.schema.serialize().to_pybytes(), _versions(leaves))
 
-    def _register_union(self, context: SessionContext, name: str, leaves: tuple[Leaf, ...], union: object) -> str:
+    def _register_union(
+        self, context: SessionContext, name: str, leaves: tuple[Leaf, ...], union: object, *, whole: bool
+    ) -> str:
         """Register leaves that are read as one, from memory if they are small: planning a scan costs more than they."""
         known = [leaf.stats.bytes for leaf in leaves if leaf.stats is not None and leaf.read_version is not None]
         if len(known) < len(leaves) or sum(known) > _kept_bytes():
-            self._register_natively(context, name, leaves, union)
+            self._register_natively(context, name, [] if whole else _parts(leaves), union)
             return "read natively"
         rows = cache.get(
             ("small table", self._key(leaves)),
@@ -130,12 +132,14 @@ class TableSource(QuerySource):
         context.register_record_batches(name, _partitions(rows))
         return "kept in memory"
 
-    def _register_natively(self, context: SessionContext, name: str, leaves: Sequence[Leaf], union: object) -> None:
+    def _register_natively(
+        self, context: SessionContext, name: str, parts: Sequence[tuple[Leaf, ...]], union: object
+    ) -> None:
         """Register leaves that Lance reads, as several tables side by side where one core would take long for all.
 
         Lance decodes on all cores, but gives DataFusion one stream, in which it also filters.
         """
-        made = [self._union(part) for part in _parts(leaves)]
+        made = [self._union(part) for part in parts]
         if len(made) < 2 or any(part is None for part in made):
             context.register_table(name, lance_tables.table_provider(union))
             return
@@ -246,7 +250,7 @@ class DatasetSource(QuerySource):
         """Its columns."""
         return _plain(self.dataset.schema)
 
-    def register(self, context: SessionContext, name: str, predicate: Predicate | None) -> str:
+    def register(self, context: SessionContext, name: str, predicate: Predicate | None, *, whole: bool = False) -> str:
         """Register it as it is."""
         context.register_dataset(name, self.dataset)
         return "a pyarrow dataset"
@@ -263,7 +267,7 @@ class LanceSource(QuerySource):
         """Its columns."""
         return _plain(lance_tables.schema_of(self.dataset))
 
-    def register(self, context: SessionContext, name: str, predicate: Predicate | None) -> str:
+    def register(self, context: SessionContext, name: str, predicate: Predicate | None, *, whole: bool = False) -> str:
         """Register it for native reading."""
         context.register_table(name, lance_tables.table_provider(self.dataset))
         return "a Lance table, read natively"
@@ -281,7 +285,7 @@ class ArrowSource(QuerySource):
         """Their columns."""
         return _plain(self.rows.schema)
 
-    def register(self, context: SessionContext, name: str, predicate: Predicate | None) -> str:
+    def register(self, context: SessionContext, name: str, predicate: Predicate | None, *, whole: bool = False) -> str:
         """Register them as they are."""
         batches = self.rows.cast(self.schema).to_batches() or [no_rows(self.schema)]
         context.register_record_batches(name, [batches])

@@ -805,16 +805,17 @@ def test_outer_joins_filter_by_fields_of_structs(tmp_path: Path, monkeypatch: py
         assert lp.sql(text, a=table, b=table).to_arrow().to_pylist() == expected.sql(text).to_arrow_table().to_pylist()
 
 
-@pytest.mark.parametrize("parts", [1, 1_000_000])
+@pytest.mark.parametrize(("parts", "cores"), [(1, 2), (1_000_000, 2), (1_000_000, 1)])
 @pytest.mark.parametrize("test", ["a.f IS NULL", "a.i IS NULL OR a.i > 3", "coalesce(a.f, 9) = 9"])
 def test_a_right_join_is_filtered_by_the_columns_of_its_left_side(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: int, test: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: int, cores: int, test: str
 ) -> None:
     generator = np.random.default_rng(3)
     rows = pa.table({"i": list(range(40)), "s": generator.integers(0, 8, 40), "f": [None, 1.0, 9.0, 4.0] * 10})
     table = lp.create_table_from(tmp_path / "t", rows, ["bucket(4, i)"])
     monkeypatch.setattr(query_sources, "_SMALL", 0)
     monkeypatch.setattr(query_sources, "_PART", parts)
+    monkeypatch.setattr(query_sources.os, "cpu_count", lambda: cores)
     text = f"SELECT b.i FROM a RIGHT JOIN b ON a.s = b.s AND a.i < 9 AND b.f > 0 WHERE b.f > 0 AND ({test}) ORDER BY 1"
     a = b = rows  # noqa: F841
 

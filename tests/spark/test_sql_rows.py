@@ -91,6 +91,50 @@ def test_merge(table: Sql) -> None:
     assert last(table)["operation"] == "merge"
 
 
+def plan_of_last_merge(sql: Sql) -> str:
+    """How the join of the last MERGE ended up, as the UI shows it."""
+    runs = sql.spark._jsparkSession.sharedState().statusStore().executionsList()
+    plans = [str(runs.apply(at).physicalPlanDescription()) for at in range(runs.size())]
+    return next(plan for plan in reversed(plans) if "MergeRows" in plan).split("== Initial Plan ==")[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("missing", ["", "WHEN NOT MATCHED BY SOURCE AND t.id = 29 THEN DELETE"])
+def test_a_merge_that_inserts_holds_a_small_source_in_memory(table: Sql, missing: str) -> None:
+    model = {n: row for n, row in ROWS.items() if n != 29 or not missing}
+
+    def merge(base: int) -> str:
+        table(f"""
+            MERGE INTO @.ns.t t USING (SELECT id * 5 AS id, CAST({base} + id AS INT) AS x FROM range(8)) s
+            ON t.id = s.id WHEN MATCHED THEN UPDATE SET x = s.x
+            WHEN NOT MATCHED THEN INSERT (id, country, x) VALUES (s.id, 'NEW', s.x)
+            {missing}
+        """)
+        new = {n * 5: (model[n * 5][0] if n < 6 else "NEW", base + n) for n in range(8)}
+        check(table, model | new)
+        return plan_of_last_merge(table)
+
+    held = merge(100)
+    assert "ShuffledHashJoin" in held
+    assert "SortMergeJoin" not in held
+    table.spark.conf.set("spark.lancepart.hashJoinBytes", "0")
+    try:
+        assert "SortMergeJoin" in merge(200)
+    finally:
+        table.spark.conf.unset("spark.lancepart.hashJoinBytes")
+
+
+@pytest.mark.slow
+def test_a_merge_that_inserts_refuses_a_row_that_two_match(table: Sql) -> None:
+    twice = "SELECT id DIV 2 + 29 AS id FROM range(4)"
+    with pytest.raises(Exception, match=r"(?i)merge.*cardinality"):
+        table(f"""
+            MERGE INTO @.ns.t t USING ({twice}) s ON t.id = s.id
+            WHEN MATCHED THEN UPDATE SET x = 0 WHEN NOT MATCHED THEN INSERT (id, country, x) VALUES (s.id, 'NEW', 1)
+        """)
+    check(table, ROWS)
+
+
 @pytest.mark.slow
 def test_a_row_that_two_match_is_refused_and_nothing_changes(table: Sql) -> None:
     twice = "SELECT 1 AS id FROM range(2)"

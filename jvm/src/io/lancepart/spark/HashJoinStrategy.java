@@ -1,5 +1,6 @@
 package io.lancepart.spark;
 
+import org.apache.spark.sql.catalyst.plans.FullOuter$;
 import org.apache.spark.sql.catalyst.plans.Inner$;
 import org.apache.spark.sql.catalyst.plans.JoinType;
 import org.apache.spark.sql.catalyst.plans.LeftAnti$;
@@ -11,13 +12,13 @@ import org.apache.spark.sql.catalyst.plans.logical.HintInfo;
 import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.JoinHint;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalQueryStage;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.SHUFFLE_HASH$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.SparkStrategy;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
-import org.apache.spark.sql.internal.SQLConf;
 import scala.Option;
 import scala.Some;
 import scala.collection.immutable.Nil$;
@@ -32,6 +33,8 @@ final class HashJoinStrategy extends SparkStrategy {
   private static final String MOST = "spark.lancepart.hashJoinBytes";
   private static final long MOST_BYTES = 256L << 20;
   private static final int MUCH_SMALLER = 3;
+  /** How much larger than its shuffled rows a hash table of them may be, while it grows. */
+  private static final int HELD_OF_SHUFFLED = 8;
 
   private final SparkSession session;
 
@@ -42,8 +45,8 @@ final class HashJoinStrategy extends SparkStrategy {
   @Override
   @SuppressWarnings("unchecked")
   public Seq<SparkPlan> apply(LogicalPlan plan) {
-    if (plan instanceof Join join && join.hint().equals(JoinHint.NONE()) && join.condition().isDefined()) {
-      Join hinted = hinted(join);
+    if (plan instanceof Join join && join.condition().isDefined()) {
+      Join hinted = join.hint().equals(JoinHint.NONE()) ? hinted(join) : merging(join);
       if (hinted != join) {
         return session.sessionState().planner().JoinSelection().apply(hinted);
       }
@@ -62,17 +65,40 @@ final class HashJoinStrategy extends SparkStrategy {
     if (!leftIsSmall && !rightIsSmall) {
       return join;
     }
-    Option<HintInfo> hint = new Some<>(new HintInfo(new Some<>(SHUFFLE_HASH$.MODULE$)));
-    JoinHint hints = rightIsSmall ? new JoinHint(Option.empty(), hint) : new JoinHint(hint, Option.empty());
+    return with(join, rightIsSmall ? new JoinHint(Option.empty(), held()) : new JoinHint(held(), Option.empty()));
+  }
+
+  /**
+   * The join of a MERGE that inserts too, which Spark hints not to send the target around, and whose source it can't send around
+   * then: it would sort all rows of the target. The source is held where it is small, as its shuffle has shown.
+   */
+  private Join merging(Join join) {
+    LanceScan target = join.left() instanceof LogicalQueryStage stage ? scanned(stage.logicalPlan()) : scanned(join.left());
+    boolean isMerge = target != null && target.identifiesRows() && join.hint().rightHint().isEmpty() && keepsSource(join.joinType());
+    if (!isMerge || !(join.right() instanceof LogicalQueryStage source) || !source.isMaterialized()) {
+      return join;
+    }
+    boolean isSmall = source.stats().sizeInBytes().$times(BigInt.apply(HELD_OF_SHUFFLED)).$less$eq(BigInt.apply(most()));
+    return isSmall ? with(join, new JoinHint(join.hint().leftHint(), held())) : join;
+  }
+
+  private static Option<HintInfo> held() {
+    return new Some<>(new HintInfo(new Some<>(SHUFFLE_HASH$.MODULE$)));
+  }
+
+  private static Join with(Join join, JoinHint hints) {
     return new Join(join.left(), join.right(), join.joinType(), join.condition(), hints);
   }
 
   /** A side that Spark would broadcast is left to it. */
   private boolean isSmall(LogicalPlan side, LanceScan scan, LanceScan other) {
-    SQLConf conf = session.sessionState().conf();
-    long most = Long.parseLong(conf.getConfString(MOST, Long.toString(MOST_BYTES)));
-    boolean isBroadcast = side.stats().sizeInBytes().$less$eq(BigInt.apply(conf.autoBroadcastJoinThreshold()));
-    return !isBroadcast && scan.estimatedBytes() <= most && scan.estimatedBytes() <= other.estimatedBytes() / MUCH_SMALLER;
+    BigInt broadcast = BigInt.apply(session.sessionState().conf().autoBroadcastJoinThreshold());
+    return !side.stats().sizeInBytes().$less$eq(broadcast)
+        && scan.estimatedBytes() <= most() && scan.estimatedBytes() <= other.estimatedBytes() / MUCH_SMALLER;
+  }
+
+  private long most() {
+    return Long.parseLong(session.sessionState().conf().getConfString(MOST, Long.toString(MOST_BYTES)));
   }
 
   private static boolean mayHoldLeft(JoinType type) {
@@ -81,6 +107,10 @@ final class HashJoinStrategy extends SparkStrategy {
 
   private static boolean mayHoldRight(JoinType type) {
     return type == Inner$.MODULE$ || type == LeftOuter$.MODULE$ || type == LeftSemi$.MODULE$ || type == LeftAnti$.MODULE$;
+  }
+
+  private static boolean keepsSource(JoinType type) {
+    return type == RightOuter$.MODULE$ || type == FullOuter$.MODULE$;
   }
 
   private static LanceScan scanned(LogicalPlan side) {

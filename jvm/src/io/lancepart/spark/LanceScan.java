@@ -273,7 +273,7 @@ final class LanceScan
         .filter(table.partitionSources()::contains).map(Keys::column).toArray(NamedReference[]::new);
   }
 
-  private boolean identifiesRows() {
+  boolean identifiesRows() {
     return Arrays.stream(readSchema().fieldNames()).anyMatch(RowIdentity.names()::contains);
   }
 

@@ -122,16 +122,21 @@ def settled(spark: Any, test: Callable[[Held], bool], patience: float = 30) -> H
 
 
 def at_rest(spark: Any, patience: float = 30) -> Held:
-    """What is held once two measurements agree: Spark removes broadcasts one by one, after their plans are gone."""
+    """What is held once two measurements agree: Spark removes broadcasts and shuffles one by one, after their plans."""
     deadline = time.monotonic() + patience
     before = held(spark)
     while time.monotonic() < deadline:
         time.sleep(0.5)
         found = held(spark)
-        if found.heap > 0.98 * before.heap:
+        if not is_falling(before, found):
             break
         before = found
     return found
+
+
+def is_falling(before: Held, found: Held) -> bool:
+    """Whether memory, plans or temporary files are still being let go of."""
+    return found.heap <= 0.98 * before.heap or found.plans < before.plans or found.temporary < before.temporary
 
 
 def parsed(suite: Suite) -> list[str]:

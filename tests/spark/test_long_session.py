@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lancepart as lp
-from benchmarks.tpc_session import held, settled
+from benchmarks.tpc_session import Held, held, is_falling, settled
 
 pytest.importorskip("pyspark")
 
@@ -64,3 +65,14 @@ def test_deep_queries_leave_nothing_behind(spark: Any, star: str) -> None:
     assert after.processes <= before.processes + 2
     assert after.files <= before.files + 16
     assert after.temporary == before.temporary
+
+
+def test_what_is_held_is_at_rest_when_neither_memory_nor_plans_nor_files_get_fewer() -> None:
+    before = Held(
+        heap=1_000, plans=5, own_threads=1, threads=9, processes=2, files=7, python_files=3, resident=50, temporary=4
+    )
+    assert not is_falling(before, replace(before, heap=990))
+    assert not is_falling(before, replace(before, heap=1_100, plans=6, temporary=5))
+    assert is_falling(before, replace(before, heap=900))
+    assert is_falling(before, replace(before, plans=4))
+    assert is_falling(before, replace(before, temporary=3))

@@ -165,6 +165,14 @@ def test_a_side_that_is_much_smaller_is_held_in_memory(
     assert "Exchange" not in plan
 
 
+def test_a_join_with_a_further_condition_is_sorted(spark: Any, uneven: str) -> None:
+    by_keys = "SELECT a.id FROM uneven_large a JOIN uneven_small b ON a.id = b.id"
+    assert "ShuffledHashJoin" in plan_of(spark.sql(by_keys))
+    merged = spark.sql(f"{by_keys} AND a.text < b.text")
+    assert "SortMergeJoin" in plan_of(merged)
+    assert "Exchange" not in plan_of(merged)
+
+
 def test_what_a_user_says_of_a_join_goes_before(spark: Any, uneven: str) -> None:
     hint = "SELECT /*+ MERGE(b) */ a.id FROM uneven_large a JOIN uneven_small b ON a.id = b.id"
     own = "spark.sql.autoBroadcastJoinThreshold"

@@ -1,5 +1,9 @@
 package io.lancepart.spark;
 
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.FullOuter$;
 import org.apache.spark.sql.catalyst.plans.Inner$;
 import org.apache.spark.sql.catalyst.plans.JoinType;
@@ -57,7 +61,8 @@ final class HashJoinStrategy extends SparkStrategy {
   private Join hinted(Join join) {
     LanceScan left = scanned(join.left());
     LanceScan right = scanned(join.right());
-    if (left == null || right == null || !left.hasKeys() || !right.hasKeys()) {
+    boolean joinsKeys = left != null && right != null && left.hasKeys() && right.hasKeys();
+    if (!joinsKeys || !isEquality(join.condition().get())) {
       return join;
     }
     boolean leftIsSmall = isSmall(join.left(), left, right) && mayHoldLeft(join.joinType());
@@ -80,6 +85,16 @@ final class HashJoinStrategy extends SparkStrategy {
     }
     boolean isSmall = source.stats().sizeInBytes().$times(BigInt.apply(HELD_OF_SHUFFLED)).$less$eq(BigInt.apply(most()));
     return isSmall ? with(join, new JoinHint(join.hint().leftHint(), held())) : join;
+  }
+
+  /**
+   * Whether a condition only compares keys. One that says more is likely to have many rows of each key to test, which lie side by
+   * side once they are sorted, but anywhere in a hash table.
+   */
+  private static boolean isEquality(Expression condition) {
+    return condition instanceof And both
+        ? isEquality(both.left()) && isEquality(both.right())
+        : condition instanceof EqualTo || condition instanceof EqualNullSafe;
   }
 
   private static Option<HintInfo> held() {

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.installed import installed
+
 GENERATOR = "duckdb==0.10.3"
 """The last release of DuckDB whose wheel holds the generators; it goes into a directory of its own."""
 
@@ -27,14 +29,9 @@ json.dump(queries, open(f"{folder}/queries.json", "w"))
 """
 
 
-def generator() -> str | None:
+def generator() -> Path | None:
     """The directory of the generator, installed if need be; None if it can't be had."""
-    folder = Path(__file__).parent.parent / "build" / "tpch"
-    if not folder.exists():
-        wanted = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(folder), GENERATOR]
-        if subprocess.run(wanted, check=False, capture_output=True).returncode:
-            return None
-    return str(folder)
+    return installed("tpch", GENERATOR)
 
 
 def generate(folder: Path, scale: float, suite: str = H) -> dict[int, str] | None:
@@ -45,7 +42,7 @@ def generate(folder: Path, scale: float, suite: str = H) -> dict[int, str] | Non
         if found is None:
             return None
         command = [sys.executable, "-c", _GENERATE, str(folder), suite, _CALLS[suite], str(scale)]
-        subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": found})
+        subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(found)})
     return {int(number): text.rstrip().rstrip(";") for number, text in json.loads(texts.read_text()).items()}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from lancepart.errors import LanceNamespaceError
+from lancepart.errors import LanceNamespaceError, TableNotFoundError
 from lancepart.format.names import OBJECT_ID
 from lancepart.layout import create
 from lancepart.model.ids import leaf_location
@@ -40,7 +40,7 @@ def withdraw_late(manifest: Manifest, salt: str, transaction: str) -> None:
     A task that is still running when its write fails ends after the table was removed. Files that it wrote before the
     manifest was sealed are removed with the table; a task that finds the manifest sealed removes its own.
     """
-    if not manifest.is_sealed() and create.load(manifest.snapshot()).salt == salt:
+    if not _is_discarded(manifest, salt):
         return
     files = Files(manifest.root)
     names, _ = files.children()
@@ -48,6 +48,14 @@ def withdraw_late(manifest: Manifest, salt: str, transaction: str) -> None:
         if LEAF_DIRECTORY.match(name) and name == leaf_location(transaction, name.partition("_")[2]):
             files.delete_directory(name)
     files.prune("")
+
+
+def _is_discarded(manifest: Manifest, salt: str) -> bool:
+    """Whether the table with this salt was removed, or is being removed."""
+    try:
+        return manifest.is_sealed() or create.load(manifest.snapshot()).salt != salt
+    except TableNotFoundError:  # removed between the two looks
+        return True
 
 
 def _remove(manifest: Manifest, sealed: int) -> None:

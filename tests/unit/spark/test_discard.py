@@ -74,6 +74,27 @@ def test_no_file_is_left_of_a_task_that_writes_after_its_table_was_taken_back(
     assert not Path(local.root).exists()
 
 
+def test_a_task_that_fails_while_its_table_is_removed_reports_its_own_error(
+    local: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = writing.plan(options(local), SCHEMA, APPEND)
+    is_sealed = discard.Manifest.is_sealed
+
+    def before_the_removal(manifest: Any) -> bool:
+        sealed = is_sealed(manifest)
+        planned.abort()
+        return sealed
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield ROWS
+        raise OSError("the task was cancelled")
+
+    monkeypatch.setattr(discard.Manifest, "is_sealed", before_the_removal)
+    with pytest.raises(OSError, match="cancelled"):
+        planned.write(rows())
+    assert not Path(local.root).exists()
+
+
 def test_a_task_that_ends_late_leaves_a_newer_table_in_the_same_place(local: Place) -> None:
     first = writing.plan(options(local), SCHEMA, APPEND)
     newer: list[Any] = []

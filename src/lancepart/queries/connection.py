@@ -191,7 +191,11 @@ class Connection:
 
     def rename_table(self, name: str | Sequence[str], new_name: str | Sequence[str]) -> None:
         """Give a table another name or namespace."""
-        self._warehouse.rename(_path(name), _path(new_name))
+        try:
+            self._warehouse.rename(_path(name), _path(new_name))
+        except TableNotFoundError:
+            self._find(_path(name))
+            raise
 
     def _find(self, path: Name) -> Entry:
         try:

@@ -238,6 +238,8 @@ def test_a_warehouse_is_made_filled_asked_renamed_and_emptied(tmp_path: Path) ->
         db.create_table("sales.orders", EVENTS, ["country"])
     with pytest.raises(TableAlreadyExistsError, match="another partitioning"):
         db.create_table("sales.orders", EVENTS, ["person"], exist_ok=True)
+    with pytest.raises(TableNotFoundError, match=r"'sales.order' does not exist in the warehouse.*sales.orders"):
+        db.rename_table("sales.order", "bought")
     db.rename_table("sales.orders", "bought")
     assert db.exists("bought")
     assert not db.exists("sales.orders")

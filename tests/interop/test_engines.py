@@ -335,3 +335,15 @@ def test_a_list_without_values_negated_leaves_nulls_out_as_polars_does(tmp_path:
 
     for where in (~pl.col("i").is_in([]), ~pl.col("i").is_in([None]), pl.col("i").is_in([])):
         assert table.scan(where).to_list() == cast(pl.DataFrame, pl.from_arrow(rows)).filter(where).to_dicts()
+
+
+def test_a_list_of_floats_finds_zeros_of_both_signs_inside_structs_too(tmp_path: Path) -> None:
+    inside = pa.array([{"f": -0.0}, {"f": 0.0}, {"f": 1.0}, None], pa.struct([("f", pa.float64())]))
+    rows = pa.table({"id": [1, 2, 3, 4], "s": inside})
+    table = lp.create_table_from(tmp_path / "t", rows, ["id"])
+    field = pl.col("s").struct.field("f")
+
+    for where in (field.is_in([0.0]), field >= -field, ~field.is_in([0.0])):
+        assert_frame_equal(
+            table.lazy().filter(where).sort("id").collect(), cast(pl.DataFrame, pl.from_arrow(rows)).filter(where)
+        )

@@ -19,6 +19,7 @@ from lancepart.commit.upsert_keys import KeyIndex
 from lancepart.errors import InvalidInputError, TableSchemaValidationError, reraise_interrupt
 from lancepart.layout.leaves import Leaf
 from lancepart.model.filtering import DEEP_FILTERS
+from lancepart.model.nested import nulls_inside
 from lancepart.model.query_terms import bind_query
 from lancepart.model.sql_errors import plain
 from lancepart.read import leaf as reading
@@ -90,7 +91,7 @@ def _apply(
 def _source(merge: Merge, schema: pa.Schema) -> pa.Table:
     """The source's rows, those columns that the table has in the table's types."""
     data = listed(merge.source)
-    rows = any_rows(data, schema)
+    rows = nulls_inside(any_rows(data, schema))
     refuse_doubled(rows.schema.names)
     upserts.require_key(merge.on, [name for name in merge.on if name not in rows.schema.names])
     for at, name in enumerate(rows.schema.names):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancepart.errors import InvalidInputError
 from lancepart.model.sql_text import tokens
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
 def path_of(name: object, schema: pa.Schema) -> tuple[str, ...] | None:
@@ -62,3 +65,30 @@ def project(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
         arrays.append(pc.struct_field(array, rest) if rest else array)
         fields.append(field_of(name, batch.schema))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def null_inside(array: pa.Array) -> pa.Array:
+    """The same values, with NULL in the fields of structs that are NULL: DataFusion reads what lies beneath them.
+
+    >>> hidden = pa.StructArray.from_arrays([pa.array([1, 2])], ["n"], mask=pa.array([False, True]))
+    >>> null_inside(hidden).field("n").to_pylist()
+    [1, None]
+    """
+    if isinstance(array, pa.ChunkedArray):
+        return pa.chunked_array([null_inside(chunk) for chunk in array.chunks], array.type)
+    if not isinstance(array, pa.StructArray) or not array.type.num_fields:
+        return array
+    nested = any(pa.types.is_struct(field.type) for field in array.type)
+    if not nested and not array.null_count and not array.offset:
+        return array
+    inner = [null_inside(each) for each in array.flatten()]
+    return pa.StructArray.from_arrays(inner, fields=list(array.type), mask=array.is_null())
+
+
+def nulls_inside(rows: Rows) -> Rows:
+    """The same rows, with NULL in the fields of structs that are NULL."""
+    columns = [null_inside(column) for column in rows.columns]
+    if all(new is old for new, old in zip(columns, rows.columns, strict=True)):
+        return rows
+    made: Rows = type(rows).from_arrays(columns, schema=rows.schema)
+    return made

@@ -149,10 +149,8 @@ class _Translator:
         return any(self.has_floats(child) for child in node) if isinstance(node, list) else False
 
     def _is_delicate(self, node: JsonObject) -> bool:
-        ((kind, value),) = node.items() if len(node) == 1 else (("", None),)
-        if kind == "Column":
-            return str(value) in self.schema.names and pa.types.is_floating(self.schema.field(str(value)).type)
-        return kind == "Literal" and "Float" in json.dumps(value)
+        kind = self._type(node)
+        return pa.types.is_floating(kind) if kind is not None else "Float" in json.dumps(node.get("Literal"))
 
     def value(self, node: JsonObject) -> str:
         """An operand of a comparison."""
@@ -198,9 +196,17 @@ class _Translator:
         return kind is not None and pa.types.is_integer(kind) and not pa.types.is_uint64(kind)
 
     def _type(self, node: JsonObject) -> pa.DataType | None:
-        """The type of a column; None of anything else."""
-        name = node.get("Column")
-        return self.schema.field(name).type if name in self.schema.names else None
+        """The type of a column or of a field inside one; None of anything else."""
+        if (name := node.get("Column")) is not None:
+            return self.schema.field(name).type if name in self.schema.names else None
+        called: JsonObject = node.get("Function") or {"function": ""}
+        function = called["function"]
+        if not isinstance(function, dict) or "StructExpr" not in function:
+            return None
+        outer, field = self._type(called["input"][0]), function["StructExpr"].get("FieldByName")
+        if outer is None or not pa.types.is_struct(outer) or outer.get_field_index(field) < 0:
+            return None
+        return outer.field(field).type
 
 
 def _literal(value: JsonObject) -> str:

@@ -7,12 +7,15 @@ past a volatile expression, so it evaluates these itself and pushes down only th
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 from datafusion import SessionContext, udf
 from datafusion.plan import LogicalPlan
 
+from lancepart.model.nested import null_inside
+
+_Column = Callable[[pa.Array], pa.Array]
 _FLOATING = re.compile(r"float|double", re.IGNORECASE)
 _NESTED = re.compile(r"get_field\(([^,]*),")
 """A field of a struct: the plan may compute it below the filter, which then has another name for it."""
@@ -60,17 +63,31 @@ def register_guarded(
     context: SessionContext, name: str, source: str, schema: pa.Schema, guarded: Sequence[str]
 ) -> None:
     """Register a view of a table of the context, both names quoted, through which no filter on some columns passes."""
+    _register_view(context, name, source, schema, guarded, _same)
+
+
+def register_without_hidden(
+    context: SessionContext, name: str, source: str, schema: pa.Schema, structs: Sequence[str]
+) -> None:
+    """Register such a view, in which some structs have NULL in their fields where they are NULL themselves."""
+    _register_view(context, name, source, schema, structs, null_inside)
+
+
+def _register_view(
+    context: SessionContext, name: str, source: str, schema: pa.Schema, passed: Sequence[str], function: _Column
+) -> None:
     shown = []
     for field in schema:
         column = quoted(field.name)
-        shown.append(f"{_unmoved(context, field.type)}({column}) AS {column}" if field.name in guarded else column)
+        made = f"{_volatile(context, field.type, function)}({column}) AS {column}"
+        shown.append(made if field.name in passed else column)
     context.sql(f"CREATE VIEW {name} AS SELECT {', '.join(shown)} FROM {source}")
 
 
-def _unmoved(context: SessionContext, kind: pa.DataType) -> str:
-    """The quoted name of a volatile function that returns its argument."""
-    name = f"unmoved {kind}"
-    context.register_udf(udf(_same, [kind], kind, "volatile", name))
+def _volatile(context: SessionContext, kind: pa.DataType, function: _Column) -> str:
+    """The quoted name of a function in SQL that no filter is moved past."""
+    name = f"{function.__name__} {kind}"
+    context.register_udf(udf(function, [kind], kind, "volatile", name))
     return quoted(name)
 
 

@@ -35,14 +35,14 @@ def _is_table(data: object) -> bool:
 
 
 def _as_it_is(data: object) -> QuerySource | None:
-    """What is read when the query runs; None of what is taken into memory first."""
+    """What is read when the query runs; None of what is in memory, or is taken there first."""
     if isinstance(data, PartitionedTable):
         return TableSource(data.scan())
     if isinstance(data, Scan) and data.limit is None and not data.order and not data.offset and not data.with_row_id:
         return TableSource(data) if data.columns is None else DatasetSource(PartitionedDataset(data))
     if lance_tables.is_lance(data):
         return LanceSource(data)
-    return DatasetSource(data) if isinstance(data, ds.Dataset) else None
+    return DatasetSource(data) if isinstance(data, ds.Dataset) and not isinstance(data, ds.InMemoryDataset) else None
 
 
 def _rows(name: str, data: object) -> pa.Table:

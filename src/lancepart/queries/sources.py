@@ -17,9 +17,11 @@ from lancepart.errors import UnsupportedOperationError
 from lancepart.layout.columns import is_blob
 from lancepart.layout.layouts import capabilities
 from lancepart.layout.leaves import Leaf
+from lancepart.model.nested import nulls_inside
 from lancepart.model.predicate import Predicate
 from lancepart.plan import planner
 from lancepart.queries import kept_columns
+from lancepart.queries.floats import register_without_hidden
 from lancepart.queries.scan_filters import ScanFilter
 from lancepart.read import union
 from lancepart.read.dataset import PartitionedDataset
@@ -251,8 +253,12 @@ class DatasetSource(QuerySource):
         return _plain(self.dataset.schema)
 
     def register(self, context: SessionContext, name: str, predicate: Predicate | None, *, whole: bool = False) -> str:
-        """Register it as it is."""
-        context.register_dataset(name, self.dataset)
+        """Register it, with a view before its structs, whose fields may hold values where they are NULL."""
+        structs = [field.name for field in self.schema if pa.types.is_struct(field.type)]
+        own = f'{name[:-1]} stored"' if structs else name
+        context.register_dataset(own, self.dataset)
+        if structs:
+            register_without_hidden(context, name, own, self.schema, structs)
         return "a pyarrow dataset"
 
 
@@ -287,7 +293,7 @@ class ArrowSource(QuerySource):
 
     def register(self, context: SessionContext, name: str, predicate: Predicate | None, *, whole: bool = False) -> str:
         """Register them as they are."""
-        batches = self.rows.cast(self.schema).to_batches() or [no_rows(self.schema)]
+        batches = nulls_inside(self.rows.cast(self.schema)).to_batches() or [no_rows(self.schema)]
         context.register_record_batches(name, [batches])
         return f"{self.rows.num_rows} rows in memory"
 

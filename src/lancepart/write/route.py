@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancepart.model.nested import null_inside
 from lancepart.model.partition_keys import value_keys
 from lancepart.model.schema import source_path
 from lancepart.model.spec import PartitionSpec
@@ -109,7 +110,7 @@ def _source(rows: pa.Table, schema: pa.Schema, number: int) -> pa.Array:
     array = rows.column(schema.get_field_index(path[0].name)).combine_chunks()
     for field in path[1:]:
         array = pc.struct_field(array, field.name)
-    return array
+    return null_inside(array)
 
 
 def _keys(distinct: list[pa.Array], count: int) -> list[tuple[str, ...]]:

@@ -14,6 +14,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from datafusion import SessionContext
@@ -843,3 +844,37 @@ def test_a_large_table_is_read_in_parts_side_by_side(tmp_path: Path, monkeypatch
         assert lp.sql(text, t=table).to_list() == expected
     assert lp.sql("SELECT i FROM t WHERE s = 'text 3'", t=table).explain().count("FilteredReadExec") == 3
     assert lp.sql("SELECT i FROM t LIMIT 5", t=table).count() == 5
+
+
+def _hidden() -> pa.Table:
+    """Rows whose second struct is NULL and has a value beneath that."""
+    inner = pa.StructArray.from_arrays([pa.array([1, 2, 3])], ["n"], mask=pa.array([False, True, False]))
+    outer = pa.StructArray.from_arrays([inner], ["s"])
+    return pa.table({"id": [1, 2, 3], "s": inner, "o": outer}).slice(1)
+
+
+@pytest.mark.parametrize("kind", ["rows", "dataset", "files"])
+def test_what_lies_beneath_a_null_struct_is_null(tmp_path: Path, kind: str) -> None:
+    source: Any = _hidden() if kind == "rows" else ds.dataset(_hidden())
+    if kind == "files":
+        with pa.OSFile(f"{tmp_path}/t.arrow", "wb") as file, pa.ipc.new_file(file, _hidden().schema) as written:
+            written.write_table(_hidden())
+        source = ds.dataset(f"{tmp_path}/t.arrow", format="ipc")
+
+    found = lp.sql("SELECT id, s['n'] AS n, o['s']['n'] AS m FROM t ORDER BY id", t=source)
+
+    assert found.to_list() == [{"id": 2, "n": None, "m": None}, {"id": 3, "n": 3, "m": 3}]
+    assert lp.sql("SELECT id FROM t WHERE s['n'] = 2 OR o['s']['n'] = 2", t=source).to_list() == []
+
+
+def test_partitions_and_merges_see_null_beneath_a_null_struct(tmp_path: Path) -> None:
+    table = lp.create_table_from(tmp_path / "t", _hidden(), ["expr(get_field(s, 'n')) AS n"])
+    kept = lp.create_table(tmp_path / "m", _hidden().schema, ["id"])
+
+    kept.merge(_hidden(), on=["id"]).when_not_matched_insert_all("source.s['n'] IS NULL").execute()
+
+    assert sorted(str(row["partition"]) for row in table.inspect.partitions().to_pylist()) == [
+        "[('n', '3')]",
+        "[('n', None)]",
+    ]
+    assert kept.scan(columns=["id"]).to_list() == [{"id": 2}]

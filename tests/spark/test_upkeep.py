@@ -7,6 +7,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from datetime import timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import lancepart as lp
@@ -91,6 +92,40 @@ def test_an_index_over_the_table_is_built_by_an_executor(spark: Any, table: lp.P
     assert covered == [("table", rows) for rows in (12, 12, 13)]
     assert content(table, "x = 40") == Counter([(40, "A", 40)])
     assert content(table, "x = 31") == Counter([(31, "B", 31)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scope", ["leaf", "table"])
+def test_indices_of_vectors_and_texts_come_grow_and_go_by_the_executors(spark: Any, root: str, scope: Any) -> None:
+    schema = pa.schema([("id", pa.int64()), ("k", pa.int32()), ("t", pa.string()), ("v", pa.list_(pa.float32(), 2))])
+    table = lp.create_table(root, schema, ["k"])
+
+    def append(first: int) -> None:
+        table.append([{"id": n, "k": n % 3, "t": f"word{n} all", "v": [n, 0.0]} for n in range(first, first + 30)])
+
+    tracker, upkeep = spark.sparkContext.statusTracker(), table.maintenance
+    spark.sparkContext.setJobGroup("searched", "indices of vectors and texts")
+    try:
+        append(0)
+        upkeep.create_index("v", scope=scope, num_partitions=2, spark=spark)
+        upkeep.create_index("t", "FTS", scope=scope, spark=spark)
+        jobs = len(tracker.getJobIdsForGroup("searched"))
+        assert jobs >= 2
+        append(30)
+        upkeep.optimize_indices(spark=spark)
+        grown = len(tracker.getJobIdsForGroup("searched"))
+        assert grown > jobs
+        shown = table.inspect.indices().to_pylist()
+        assert {(each["scope"], each["rows"], each["indexed_rows"]) for each in shown} == {(scope, 20, 20)}
+        for _ in range(2):
+            assert [row["id"] for row in table.search([41.2, 0.0], k=3).to_list()] == [41, 42, 40]
+            assert [row["id"] for row in table.search("word41", "t").to_list()] == [41]
+            for name in sorted({each["name"] for each in shown}):
+                upkeep.drop_index(name, spark=spark)
+            shown = []
+        assert table.inspect.indices().num_rows == 0
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
 
 
 def test_old_specs_are_rewritten_in_one_commit(spark: Any, table: lp.PartitionedTable) -> None:

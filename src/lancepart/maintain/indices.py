@@ -100,14 +100,18 @@ def check(index: Index, data_type: pa.DataType) -> None:
     wanted = {kind: what for kinds, what, _ in _KINDS for kind in kinds}
     if index.kind not in wanted:
         raise InvalidInputError(f"index kind {index.kind!r} is unknown: use {', '.join([*wanted, 'FTS'])}")
-    fitting = next(test for kinds, _, test in _KINDS if index.kind in kinds)
-    if not fitting(data_type):
+    if not fits(index.kind, data_type):
         raise InvalidInputError(f"{index.kind} is an index on {wanted[index.kind]}, and not on {data_type}")
     check_params(index.params)
     try:
         json.dumps(dict(index.params))
     except TypeError:
         raise InvalidInputError(f"the parameters of index {index.name!r} must be numbers, texts or lists") from None
+
+
+def fits(kind: str, data_type: pa.DataType) -> bool:
+    """Whether a known kind of index can be on values of a type."""
+    return any(kind in kinds and test(data_type) for kinds, _, test in _KINDS)
 
 
 Declaring = Callable[[tuple[Index, ...]], tuple[Index, ...]]

@@ -142,21 +142,24 @@ def build_index(work: Indexing) -> int | None:
 
 
 def _build_index(work: Indexing, fragments: Mapping[int, int] | None = None) -> int | None:
-    """The version with an index over all rows, or over those of some fragments; None if there are too few for one."""
+    """The version with an index over all rows, or over those of some fragments; None if there are too few for one.
+
+    A leaf of another client may hold a column in an encoding that the kind can't index: it is read without one.
+    """
     leaf, index = work.place.leaf, work.index
     if leaf.read_version is None or (leaf.stats is not None and leaf.stats.rows == 0):
         return None
     rows = sum(fragments.values()) if fragments is not None else _rows(work.place)
     params = indices.fitted(index, rows, in_leaf=True)
     physical = None if params is None else reading.physical_column(work.place.task(), index.column)
-    if params is None or physical is None:
+    if params is None or physical is None or not indices.fits(index.kind, physical.type):
         return None
     base = leaf.read_version if fragments is not None else _by_table(work.place, index.name)
     try:
         return leaf_index.build_index(
             work.place.root,
             leaf.location,
-            physical,
+            physical.name,
             index.kind,
             index.name,
             base=base,

@@ -180,10 +180,11 @@ def with_addresses(task: LeafTask, opener: Opener | None = None) -> Iterator[pa.
                 yield kept.select([*task.columns, ADDRESS])
 
 
-def physical_column(task: LeafTask, number: int | None) -> str | None:
-    """What a leaf calls a column of the table, if it has it."""
+def physical_column(task: LeafTask, number: int) -> pa.Field | None:
+    """A column of the table as a leaf has it, if it does."""
     shape = leaf_handle.shape_of(kept_open(task))
-    return match(shape, task.metadata, task.leaf).names.get(number) if number is not None else None
+    name = match(shape, task.metadata, task.leaf).names.get(number)
+    return None if name is None else shape.schema.field(name)
 
 
 def count(task: LeafTask) -> int:

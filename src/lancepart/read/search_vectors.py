@@ -283,7 +283,9 @@ class VectorSearch:
 
     def _converted(self, at: int, opened: OpenLeaf) -> Hits:
         """Search a leaf that holds the column in an older, narrower type: its vectors in the table's type."""
-        found = list(reading.with_addresses(replace(opened.task, columns=(self.query.column,)), opened.reopen))
+        predicate = opened.task.predicate if self.options.prefilter else None
+        task = replace(opened.task, columns=(self.query.column,), predicate=predicate)
+        found = list(reading.with_addresses(task, opened.reopen))
         if not found:
             return Hits.together([])
         rows = pa.Table.from_batches(found)

@@ -6,6 +6,7 @@ coordinate. The driver commits what the successful tasks report; what other task
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lancepart.commit import upserts, verbs
+from lancepart.commit import upserts, verbs, writers
 from lancepart.commit.actions import RowsAction
 from lancepart.commit.conflicts import StaleReadError
 from lancepart.commit.floors import CollectedError
@@ -36,7 +37,7 @@ from lancepart.commit.write_job import (
     WriteResult,
     adopt,
 )
-from lancepart.errors import CommitConflictError, InvalidInputError
+from lancepart.errors import CommitConflictError, InvalidInputError, LanceNamespaceError
 from lancepart.layout.metadata import TableMetadata
 from lancepart.layout.table_manifest import load
 from lancepart.model.aliases import RowSource
@@ -194,6 +195,13 @@ def _committed(manifest: Manifest, job: WriteJob, written: Sequence[WriteResult]
             time.sleep(random.uniform(0, 0.05))
 
 
+def abandon(job: WriteJob) -> None:
+    """Take the entry of a long write away that failed, so that collectors need not wait for it."""
+    if writers.is_long(job.began):
+        with contextlib.suppress(LanceNamespaceError, OSError):
+            writers.leave(Manifest(job.root), job.id)
+
+
 def job_of(transaction: Transaction) -> WriteJob:
     """A job whose rows become part of a transaction that has begun."""
     return WriteJob(root=transaction.manifest.root, version=transaction.snapshot.version, id=transaction.id)
@@ -221,6 +229,7 @@ __all__ = [
     "WHERE",
     "WriteJob",
     "WriteResult",
+    "abandon",
     "adopt",
     "commit",
     "job_of",

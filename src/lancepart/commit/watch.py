@@ -44,7 +44,7 @@ class WriterEntry:
             return
         try:
             writers.enter(Manifest(self._root), self._signature, self._since, self._began)
-        except (LanceNamespaceError, OSError) as error:
+        except Exception as error:
             _log.debug("a long write could not be entered: %s", error)
         self._renewed = awake()
         if self._over.is_set():

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from lancepart.format.names import AGE, ENTERED, of_writers, writer_id
 from lancepart.format.records import KeyRecord, Signature, number_of
 from lancepart.format.rows import now, read_rows
+from lancepart.layout import create
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.manifest_rows import Change, metadata_update
 from lancepart.storage.snapshot import Snapshot
@@ -48,10 +49,14 @@ def is_long(began: float) -> bool:
 
 
 def enter(manifest: Manifest, signature: Signature, since: int, began: float) -> None:
-    """Enter a long write, or renew its entry, unless it or another of its tasks did so lately."""
+    """Enter a long write, or renew its entry, unless it or another of its tasks did so lately.
+
+    A table that was dropped has no writers.
+    """
     identifier = writer_id(signature.transaction)
 
     def plan(snapshot: Snapshot, retry: bool) -> tuple[Change, None]:
+        create.load(snapshot)
         age, known = time.time() - began, snapshot.row(identifier)
         if known is not None and age - number_of(known, AGE) < RENEWED_SECONDS:
             return Change(), None

@@ -5,20 +5,21 @@ from __future__ import annotations
 import contextlib
 
 from lancepart.errors import LanceNamespaceError, TableNotFoundError
-from lancepart.format.names import OBJECT_ID
+from lancepart.format.names import OBJECT_ID, writer_id
 from lancepart.layout import create
 from lancepart.model.ids import leaf_location
 from lancepart.storage import manifest as manifests
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.removal import LEAF_DIRECTORY
+from lancepart.storage.translate import SealedError
 
 _NEWEST = 2**64 - 1
 """Lance counts the names of its version files down from here."""
 
 
-def discard_new(manifest: Manifest, salt: str) -> bool:
-    """Remove a new table if nobody has used it, and return whether it was removed.
+def discard_new(manifest: Manifest, salt: str, transaction: str = "") -> bool:
+    """Remove a new table if nobody but a transaction has used it, and return whether it was removed.
 
     The manifest is sealed first: a concurrent writer either prevents the removal or is refused.
     """
@@ -26,7 +27,8 @@ def discard_new(manifest: Manifest, salt: str) -> bool:
         snapshot = manifest.snapshot()
         found = create.load(snapshot)
         rows = snapshot.scan(None, columns=[OBJECT_ID])
-        if found.salt != salt or found.change or rows is None or rows.column(0).to_pylist() != [f"v{found.spec.id}"]:
+        there = set() if rows is None else set(rows.column(0).to_pylist()) - {writer_id(transaction)}
+        if found.salt != salt or found.change or there != {f"v{found.spec.id}"}:
             return False
         manifest.seal(snapshot)
         _remove(manifest, snapshot.version + 1)
@@ -54,7 +56,7 @@ def _is_discarded(manifest: Manifest, salt: str) -> bool:
     """Whether the table with this salt was removed, or is being removed."""
     try:
         return manifest.is_sealed() or create.load(manifest.snapshot()).salt != salt
-    except TableNotFoundError:  # removed between the two looks
+    except (TableNotFoundError, SealedError):  # between the two looks
         return True
 
 

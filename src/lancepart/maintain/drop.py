@@ -69,7 +69,7 @@ def _is_whole(root: Root) -> bool:
     try:
         return exists(root)
     except InvalidTableStateError:
-        if Manifest(root).snapshot().handle is not None:
+        if not Manifest(root).is_sealed():
             raise
         return False
 

@@ -44,7 +44,7 @@ _OF_FILES = frozenset(
         *("timestampntzformat", "mode", "columnnameofcorruptrecord", "recursivefilelookup", "basepath"),
         *("pathglobfilter", "modifiedbefore", "modifiedafter", "ignorecorruptfiles", "ignoremissingfiles"),
         *("datetimerebasemode", "int96rebasemode", "locale", "linesep", "maxrecordsperfile", "overwriteschema"),
-        *("latestfirst"),
+        "latestfirst",
     }
 )
 """Options of file formats, which mean nothing here and change no rows."""

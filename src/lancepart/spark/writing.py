@@ -109,8 +109,8 @@ class Writing(_OfJob):
 
     def abort(self) -> None:
         """Take a table back that this write had made; files in one that was there are found by remove_orphans."""
-        if self.made is not None:
-            discard_new(Manifest(self.job.root), self.made)
+        if self.made is None or not discard_new(Manifest(self.job.root), self.made, self.job.id):
+            distributed_write.abandon(self.job)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,8 @@ class RowWriting(_OfJob):
         return distributed_write.commit(Manifest(self.job.root), self.job, map(loads, reports))
 
     def abort(self) -> None:
-        """Do nothing: no version names the files that were written, and remove_orphans removes them."""
+        """No version names the files that were written, and remove_orphans removes them."""
+        distributed_write.abandon(self.job)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

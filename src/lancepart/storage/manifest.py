@@ -12,8 +12,13 @@ from typing import TypeVar
 import lance
 import pyarrow as pa
 
-from lancepart.errors import ConcurrentModificationError, InvalidTableStateError, LanceNamespaceError
-from lancepart.format.names import REQUIRED_COLUMNS, TABLE_VERSION
+from lancepart.errors import (
+    ConcurrentModificationError,
+    InvalidTableStateError,
+    LanceNamespaceError,
+    TableNotFoundError,
+)
+from lancepart.format.names import REQUIRED_COLUMNS, SPEC_PREFIX, TABLE_VERSION
 from lancepart.model.config import config
 from lancepart.storage import manifest_maintenance
 from lancepart.storage.files import Files
@@ -21,13 +26,14 @@ from lancepart.storage.manifest_rows import Change
 from lancepart.storage.manifest_table import create, make_ready, merge, refuse_doubles
 from lancepart.storage.root import Root
 from lancepart.storage.root_contents import refuse_file
-from lancepart.storage.snapshot import Snapshot
+from lancepart.storage.snapshot import SEALED, Snapshot
 from lancepart.storage.translate import (
     BlindCommitError,
     ConflictError,
     DamagedError,
     KeyExistsError,
     MissingError,
+    SealedError,
     storage_errors,
 )
 from lancepart.storage.turns import Turn
@@ -43,8 +49,6 @@ _RESCUE = (
     "is damaged: bring it back from a backup; if there is none, moving the file of the newest version away makes the "
     "version before it the latest"
 )
-
-_SEALED = pa.schema([pa.field("sealed", pa.null())])
 
 Result = TypeVar("Result")
 
@@ -101,10 +105,10 @@ class Manifest:
         """The latest snapshot as last opened, with all that was read of it, if it is the requested one.
 
         A version that a caller names is not published from: a tag may keep it while later versions, and with them
-        conflicts, are cleaned up.
+        conflicts, are cleaned up. Another table that took the place of the first may have the same number by now.
         """
         known = self._latest
-        if known is None or known.version != handle.version or known.age > FRESH_SECONDS / 2:
+        if known is None or not known.is_of(handle) or known.age > FRESH_SECONDS / 2:
             known = Snapshot(handle, self.root)
             self._latest = known if latest else self._latest
             if not latest:
@@ -253,8 +257,10 @@ class Manifest:
 
     def is_sealed(self) -> bool:
         """Whether the manifest was made unusable in order to remove it, or is removed already."""
-        handle = self.snapshot().handle
-        return handle is None or handle.schema.names == _SEALED.names
+        try:
+            return self.snapshot().handle is None
+        except SealedError:
+            return True
 
     def seal(self, snapshot: Snapshot) -> None:
         """Make a manifest unusable before it is removed; ConflictError if anything was committed since the snapshot.
@@ -264,7 +270,7 @@ class Manifest:
         with storage_errors("seal __manifest", self.root):
             lance.LanceDataset.commit(
                 self.uri,
-                lance.LanceOperation.Overwrite(_SEALED, []),
+                lance.LanceOperation.Overwrite(SEALED, []),
                 read_version=snapshot.version,
                 max_retries=0,
                 storage_options=self.root.lance_options,
@@ -323,10 +329,17 @@ class Manifest:
         """A handle at the snapshot's version; ConflictError if the table had to be made ready for commits first."""
         handle = snapshot.own_handle()
         if handle is None:
+            self._refuse_dropped()
             create(self.root, NAME, self.uri)
             raise ConflictError("the manifest was written for the first time")
         make_ready(handle, self.root)
         return handle
+
+    def _refuse_dropped(self) -> None:
+        """Refuse to write the manifest again of a table that was dropped since it was read."""
+        known = {} if self._latest is None else self._latest.properties
+        if any(key.startswith(SPEC_PREFIX) for key in known):
+            raise TableNotFoundError(f"the table at {self.root.uri!r} was dropped meanwhile; nothing was changed")
 
     def _landed(self, change: Change) -> int:
         """A version that contains a change which was reported as failed, or 0.

@@ -12,6 +12,7 @@ from lancepart.storage.manifest import NAME, Manifest
 from lancepart.storage.root import Root
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.table_index import DIRECTORY as TABLE_INDICES
+from lancepart.storage.translate import SealedError
 
 LEAF_DIRECTORY = re.compile(r"^[0-9a-f]{8}_v\d+\$(?:.*\$)?dataset$")
 """The directory of a leaf; that of a table without partitions names no values."""
@@ -36,7 +37,7 @@ def refuse_other_table(root: Root, location: str, meant: Meant) -> None:
         files.refuse_removal(location, with_tables=True)
     except InvalidInputError as error:
         raise InvalidTableStateError(f"the catalog's row names no directory that may be removed: {error}") from None
-    snapshot = Manifest(Root(root.uri_of(location), root.storage_options)).snapshot()
+    snapshot = _found(root, location)
     if snapshot.handle is not None and not meant(snapshot):
         raise InvalidTableStateError(
             f"location {location!r} is not removed: the table there is not the one that the catalog's row refers to"
@@ -48,12 +49,21 @@ def refuse_other_table(root: Root, location: str, meant: Meant) -> None:
 def remove_root(files: Files, root: Root, location: str, meant: Meant) -> None:
     """Remove the files of a table with a root of its own, if it is the table that is meant; files of others stay."""
     refuse_other_table(root, location, meant)
-    leaves = _leaf_locations(Manifest(Root(root.uri_of(location), root.storage_options)).snapshot())
+    leaves = _leaf_locations(_found(root, location))
 
     def is_own(path: str) -> bool:
         return is_of_root(path) or any(path.startswith(f"{leaf}/") for leaf in leaves)
 
     files.delete_directory(location, last=FATE, with_tables=True, only=is_own)
+
+
+def _found(root: Root, location: str) -> Snapshot:
+    """What is at a location; a table whose removal was begun counts as none."""
+    own = Root(root.uri_of(location), root.storage_options)
+    try:
+        return Manifest(own).snapshot()
+    except SealedError:
+        return Snapshot(None, own)
 
 
 def _leaf_locations(snapshot: Snapshot) -> list[str]:
@@ -73,7 +83,7 @@ def claim(files: Files, root: Root, location: str) -> bool:
     """
     if not files.put_new(f"{location}/{FATE}", _PUBLISHED) and _is_doomed(files, location):
         return False
-    return Manifest(Root(root.uri_of(location), root.storage_options)).snapshot().handle is not None
+    return _found(root, location).handle is not None
 
 
 def doom(files: Files, location: str, *, even_claimed: bool) -> bool:

@@ -35,7 +35,7 @@ from lancepart.model.aliases import Value
 from lancepart.storage.leaf_handle import data_path
 from lancepart.storage.manifest_rows import Change
 from lancepart.storage.root import Root
-from lancepart.storage.translate import storage_errors
+from lancepart.storage.translate import SealedError, storage_errors
 
 _REMEMBERED, _MOST_SETTLED = 4_096, 1 << 15
 _SCANS = 4
@@ -43,6 +43,9 @@ _DERIVED = 256
 _NAMES = 1_000
 _LOOKED_UP = 1_000
 _CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
+
+SEALED = pa.schema([pa.field("sealed", pa.null())])
+"""The columns of a manifest that was made unusable before it is removed."""
 
 Derived = TypeVar("Derived")
 Follow = Callable[[Any, pa.Array, pa.Table], Any]
@@ -73,6 +76,7 @@ class Snapshot:
         self._follow: dict[Hashable, Follow] = {}
         self._inherited: dict[Hashable, Callable[[], Any]] = {}
         if handle is not None:
+            _refuse_sealed(handle, root)
             _check_columns(handle)
 
     @property
@@ -89,6 +93,10 @@ class Snapshot:
         fragments = [] if self.handle is None else [item.metadata for item in self.handle.get_fragments()]
         names = {data_path(file) for item in fragments for file in item.files}
         return frozenset(names | {str(item.deletion_file) for item in fragments if item.deletion_file is not None})
+
+    def is_of(self, handle: lance.LanceDataset) -> bool:
+        """Whether a handle is at this version of this table; the properties of one version never change."""
+        return self.version == handle.version and self.properties == handle.metadata
 
     def own_handle(self) -> lance.LanceDataset | None:
         """A handle to write with: Lance moves one that commits to the new version, and a snapshot stays where it is."""
@@ -330,6 +338,15 @@ def beneath(object_id: str) -> str:
 def _and(where: str | None, object_type: str | None) -> str:
     parts = [of_type(object_type)] if object_type else []
     return " AND ".join([*parts, *([where] if where else [])])
+
+
+def _refuse_sealed(handle: lance.LanceDataset, root: Root) -> None:
+    """Refuse a manifest that stands for nothing any more but the removal of its table."""
+    if handle.schema.names == SEALED.names:
+        raise SealedError(
+            f"the table at {root.uri!r} is being removed, because the write that made it failed: try again; if the "
+            f"removal was interrupted, lancepart.drop_table({root.uri!r}) removes what is left"
+        )
 
 
 def _check_columns(handle: lance.LanceDataset) -> None:

@@ -95,6 +95,10 @@ class MissingError(UnreadableError):
     """There is no dataset, or no such version of it, or a file of it is gone."""
 
 
+class SealedError(InvalidTableStateError):
+    """The table is being removed, or its removal was interrupted."""
+
+
 class DamagedError(UnreadableError):
     """A file of a dataset is corrupt."""
 

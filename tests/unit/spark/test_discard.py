@@ -13,10 +13,11 @@ import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
 import lancepart as lp
-from lancepart.commit import distributed_write
-from lancepart.errors import InvalidInputError, LanceNamespaceError, TableNotFoundError
+from lancepart.commit import distributed_write, writers
+from lancepart.errors import InvalidInputError, InvalidTableStateError, LanceNamespaceError, TableNotFoundError
 from lancepart.maintain import discard
 from lancepart.spark import writing
+from lancepart.storage.manifest import Manifest
 from tests.support.catalogs import Place
 
 SCHEMA = StructType([StructField("id", LongType()), StructField("k", LongType())])
@@ -92,6 +93,72 @@ def test_a_task_that_fails_while_its_table_is_removed_reports_its_own_error(
     monkeypatch.setattr(discard.Manifest, "is_sealed", before_the_removal)
     with pytest.raises(OSError, match="cancelled"):
         planned.write(rows())
+    assert not Path(local.root).exists()
+
+
+def test_a_task_that_fails_while_its_table_is_sealed_reports_its_own_error(
+    local: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = writing.plan(options(local), SCHEMA, APPEND)
+    remove = discard._remove
+    late: list[BaseException] = []
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield ROWS
+        raise OSError("the task was cancelled")
+
+    def after_the_task(*given: Any) -> None:
+        with pytest.raises(OSError, match="cancelled") as error:
+            planned.write(rows())
+        late.append(error.value)
+        remove(*given)
+
+    monkeypatch.setattr(discard, "_remove", after_the_task)
+    planned.abort()
+    assert late
+    assert not Path(local.root).exists()
+
+
+def test_a_write_that_takes_long_and_fails_leaves_nothing_of_a_table_that_it_made(
+    local: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tasks have entered it in the manifest, so that collectors keep their files."""
+    monkeypatch.setattr(writers, "LONG_SECONDS", -1.0)
+    planned = writing.plan(options(local), SCHEMA, APPEND)
+    planned.write([ROWS])
+    assert writers.entered(Manifest(planned.job.root).snapshot())
+
+    planned.abort()
+
+    assert not Path(local.root).exists()
+
+
+def test_a_write_that_takes_long_and_fails_keeps_no_collector_waiting(
+    local: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writers, "LONG_SECONDS", -1.0)
+    lp.create_table(local.root, pa.schema([("id", pa.int64()), ("k", pa.int64())]), ["k"])
+    planned = writing.plan(options(local), SCHEMA, APPEND)
+    planned.write([ROWS])
+
+    planned.abort()
+
+    assert writers.entered(Manifest(planned.job.root).snapshot()) == []
+
+
+def test_what_an_interrupted_removal_left_is_named_and_can_be_dropped(
+    local: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = writing.plan(options(local), SCHEMA, APPEND)
+    planned.write([ROWS])
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(discard, "_remove", lambda *given: None)
+        planned.abort()
+
+    with pytest.raises(InvalidTableStateError, match="drop_table"):
+        writing.plan(options(local), SCHEMA, APPEND)
+    lp.drop_table(local.root)
+
     assert not Path(local.root).exists()
 
 

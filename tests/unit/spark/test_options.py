@@ -78,6 +78,12 @@ def test_options_of_files_and_of_nobody_are_warned_of() -> None:
             known.check([key])
 
 
+def test_an_option_of_streams_of_files_is_told_from_one_of_nobody() -> None:
+    known._warn.cache_clear()
+    with pytest.warns(UserWarning, match="'latestFirst' has no effect on a table"):
+        known.check(["latestFirst"])
+
+
 def test_a_version_is_asked_for_as_users_of_delta_do(table: lp.PartitionedTable) -> None:
     first = table.version
     moment = datetime.now(UTC)

@@ -18,6 +18,7 @@ from datetime import timedelta
 from lancepart.errors import (
     ConcurrentModificationError,
     InvalidInputError,
+    InvalidTableStateError,
     TableTagAlreadyExistsError,
     TableTagNotFoundError,
     UnsupportedOperationError,
@@ -280,11 +281,21 @@ def recorded_places(manifest: Manifest) -> list[UnionPlace]:
     found = []
     for key, text in manifest.snapshot().properties.items():
         if key.startswith(UNION):
-            path = str(json.loads(text)["path"])
-            root = manifest.root
+            path, root = _recorded_path(key, text), manifest.root
             outside = os.path.isabs(path) or not Root(path).is_local
             found.append(UnionPlace.of(root, path if outside else f"{root.uri}/{path}"))
     return found
+
+
+def _recorded_path(key: str, text: str) -> str:
+    """The path that a property names; other clients may have written anything there."""
+    try:
+        path = json.loads(text)["path"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        path = None
+    if not isinstance(path, str):
+        raise InvalidTableStateError(f"the property {key} of __manifest names no path of a union: {text!r}")
+    return path
 
 
 def _seen(manifest: Manifest, place: UnionPlace) -> Registered:

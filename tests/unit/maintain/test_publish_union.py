@@ -19,6 +19,7 @@ import lancepart as lp
 from lancepart.errors import (
     ConcurrentModificationError,
     InvalidInputError,
+    InvalidTableStateError,
     UnsupportedOperationError,
 )
 from lancepart.maintain import collect, publish_union
@@ -499,3 +500,12 @@ def test_old_versions_of_a_dataset_and_their_own_files_go(local: Place) -> None:
 
     assert sum(1 for _ in union.rglob("*.*")) < before
     assert_same(dataset, table, local)
+
+
+@pytest.mark.parametrize("text", ["", "union.lance", "[1]", '{"path": null}'])
+def test_a_property_of_another_client_that_names_no_union_is_named(local: Place, text: str) -> None:
+    table = lp.create_table(local.root, SCHEMA, ["country"])
+    table._manifest.set_properties({"lancepart.union.other": text})
+
+    with pytest.raises(InvalidTableStateError, match=r"lancepart\.union\.other"):
+        table.inspect.unions()

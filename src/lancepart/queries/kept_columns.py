@@ -34,20 +34,27 @@ def read_before(snapshot: Snapshot, key: Hashable, columns: Sequence[str]) -> bo
     return known
 
 
-def would_fit(leaves: Sequence[Leaf], schema: pa.Schema, columns: Sequence[str]) -> bool:
-    """Whether columns of leaves take so little memory that they are kept, by their types and files."""
+def would_fit(
+    leaves: Sequence[Leaf], schema: pa.Schema, columns: Sequence[str], text_bytes: Callable[[Sequence[str]], float]
+) -> bool:
+    """Whether columns of leaves take so little memory that they are kept, by their types and files.
+
+    Files tell only how large the texts can be. If that is too much for the table's part of the cache and not for all of
+    it, ``text_bytes`` decides: how many bytes the texts of a row take.
+    """
     rows = sum(leaf.stats.rows for leaf in leaves if leaf.stats is not None)
     stored = sum(leaf.stats.bytes for leaf in leaves if leaf.stats is not None)
-    total = 0
-    for name in columns:
-        kind = schema.field(name).type
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            total += 8 * rows + 2 * stored
-        elif pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
-            total += rows * max(8, kind.bit_width) // 8
-        else:
-            return False
-    return total <= cache.capacity // _SHARE
+    kinds = {name: schema.field(name).type for name in columns}
+    texts = [name for name, kind in kinds.items() if pa.types.is_string(kind) or pa.types.is_large_string(kind)]
+    others = [kind for name, kind in kinds.items() if name not in texts]
+    if not all(pa.types.is_primitive(kind) or pa.types.is_decimal(kind) for kind in others):
+        return False
+    part = cache.capacity // _SHARE
+    fixed: int = sum(rows * max(8, kind.bit_width) // 8 for kind in others)
+    most = fixed + 8 * rows * len(texts) + (2 * stored if texts else 0)
+    if most <= part or not texts or most > cache.capacity:
+        return most <= part
+    return fixed + rows * text_bytes(texts) <= part
 
 
 def kept(key: Hashable, dataset: object, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 import pyarrow as pa
@@ -161,7 +162,8 @@ class TableSource(QuerySource):
         wanted = [name for name in self.schema.names if name in set(columns)] or self._narrowest()
         if wanted and leaves and sum(known) <= _SMALL:
             return self._read_once(leaves, wanted)
-        if not wanted or not kept_columns.would_fit(leaves, self.schema, wanted):
+        text_bytes = partial(self._text_bytes, leaves)
+        if not wanted or not kept_columns.would_fit(leaves, self.schema, wanted, text_bytes):
             return None
         key = self._key(leaves)
         if reading:
@@ -172,6 +174,15 @@ class TableSource(QuerySource):
             return None
         rows = kept_columns.kept(key, made, self.schema, wanted)
         return rows, f"{len(leaves)} partitions, columns kept in memory"
+
+    def _text_bytes(self, leaves: tuple[Leaf, ...], columns: Sequence[str]) -> float:
+        """How many bytes some columns of a row take, by a sample."""
+
+        def measure() -> float:
+            found = None if (made := self._union(leaves)) is None else lance_tables.sample(made, columns)
+            return math.inf if found is None or not found.num_rows else found.nbytes / found.num_rows
+
+        return self.scan.snapshot.derived(("bytes of a row", self._key(leaves), tuple(columns)), measure)
 
     def _read_once(self, leaves: tuple[Leaf, ...], columns: Sequence[str]) -> tuple[pa.Table, str] | None:
         """Columns of a small table that is not kept: Lance reads them in less time than DataFusion plans a scan."""

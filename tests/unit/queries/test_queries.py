@@ -550,7 +550,7 @@ def test_all_rows_of_kept_columns_are_read_and_large_ones_are_not_kept(tmp_path:
     try:
         for room, fits in ((4 * 8 * count, True), (4 * 8 * count - 4, False)):
             lp.config.cache_bytes = room
-            assert WOULD_FIT(leaves, table.schema, ["n"]) == fits
+            assert WOULD_FIT(leaves, table.schema, ["n"], lambda texts: 0) == fits
     finally:
         lp.config.cache_bytes = usual
 
@@ -593,6 +593,22 @@ def test_what_does_not_fit_is_not_kept(events: lp.PartitionedTable, monkeypatch:
     for _ in range(3):
         assert lp.sql("SELECT count(id) AS n FROM e", e=events).to_list() == [{"n": events.count_rows()}]
     assert "read natively" in lp.sql("SELECT count(id) AS n FROM e", e=events).explain()
+
+
+@pytest.mark.usefixtures("keeping")
+def test_a_sample_tells_whether_texts_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = pa.table({"id": range(5_000), "short": ["a", "b"] * 2_500, "long": [f"{at:0100}" for at in range(5_000)]})
+    table = lp.create_table_from(tmp_path / "t", rows, [])
+    stored = table.describe().bytes or 0
+    monkeypatch.setattr(kept_columns.cache, "_capacity", 8 * 5_000 + 2 * stored)
+
+    def explained(column: str) -> str:
+        query = lp.sql(f"SELECT max({column}) AS m FROM t", t=table)
+        assert [query.to_list() for _ in range(3)] == [[{"m": max(rows[column].to_pylist())}]] * 3
+        return query.explain()
+
+    assert "columns kept in memory" in explained("short")
+    assert "read natively" in explained("long")
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["natively", "in memory"])

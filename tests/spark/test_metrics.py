@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import time
 from typing import Any
 
@@ -11,6 +9,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from tests.spark.elsewhere import explained
 from tests.spark.warehouse import Sql
 
 pytest.importorskip("pyspark")
@@ -39,11 +38,9 @@ def test_a_scan_says_what_it_reads_and_why(sql: Sql) -> None:
     sql("CREATE TABLE @.ns.t (id BIGINT, k BIGINT) PARTITIONED BY (k)")
     sql("INSERT INTO @.ns.t SELECT /*+ COALESCE(1) */ id, id % 5 FROM range(1000)")
     frame = sql.spark.sql(f"SELECT id FROM {sql.name}.ns.t WHERE k IN (1, 2) AND id > 3")
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        frame.explain()
-    assert "leaves 2 of 5" in printed.getvalue()
-
+    assert "leaves 2 of 5 (k: (partition_field_k >= 1 AND partition_field_k <= 2))" in explained(frame)
+    unpruned = sql.spark.sql(f"SELECT id FROM {sql.name}.ns.t WHERE id > 3")
+    assert "leaves 5 of 5 (k: not pruned, the filter asks nothing of k" in explained(unpruned)
     assert len(frame.collect()) == 398
     first = shown(sql.spark)
     assert (first["leaves read"], first["leaves pruned"], first["fragments read"]) == ("2", "3", "2")

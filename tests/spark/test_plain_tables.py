@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from lance_namespace import CreateTableRequest
 
 import lancepart as lp
+from tests.spark.elsewhere import explained
 from tests.spark.test_metrics import shown
 from tests.spark.warehouse import Sql
 
@@ -36,13 +36,6 @@ def held(sql: Sql) -> lance.LanceDataset:
 
 def ids(sql: Sql, where: str = "true") -> list[int]:
     return sorted(row[0] for row in sql(f"SELECT id FROM @.plain WHERE {where}"))
-
-
-def explained(frame: Any) -> str:
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        frame.explain()
-    return printed.getvalue()
 
 
 def test_filters_limits_and_counts_are_pushed(plain: Sql) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +10,10 @@ import pyarrow as pa
 import pytest
 
 import lancepart as lp
+from tests.spark.elsewhere import explained
 from tests.spark.warehouse import Sql
 
 pytest.importorskip("pyspark")
-
-
-def explained(frame: Any) -> str:
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        frame.explain()
-    return printed.getvalue()
 
 
 def files(table: lp.PartitionedTable) -> int:

@@ -88,6 +88,11 @@ def declared(snapshot: Snapshot) -> tuple[Index, ...]:
     return snapshot.derived("indices", lambda: _read(snapshot), follow=_after_commit)
 
 
+def text_params(indices: Sequence[Index]) -> dict[int, JsonMapping]:
+    """How the texts of columns are made into words, by the ids of the columns: as the index declared last does."""
+    return {index.column: index.params for index in indices if index.kind == TEXT_KIND}
+
+
 def spelled(indices: Sequence[Index]) -> JsonObject:
     """What the row says of the indices of a table in which the commits meet that declare any."""
     return {INDICES: [each.to_json() for each in indices]}

@@ -16,13 +16,15 @@ from lancepart.storage.leaf_handle import LeafHandle
 class IndexUse:
     """An index that a search can use, and whether the distances that it gives are only estimates.
 
-    ``uncovered`` are the fragments that it does not cover, with their rows.
+    ``uncovered`` are the fragments that it does not cover, with their rows. ``parts`` are named to Lance where the
+    column has other indices too: it takes the one that was built first, also one for another distance.
     """
 
     name: str
     kind: str
     uncovered: Mapping[int, int]
     estimates: bool
+    parts: tuple[str, ...] | None = None
 
     @property
     def flat_rows(self) -> int:
@@ -55,7 +57,8 @@ def and_flat(rows: int) -> str:
 
 def find_index(handle: LeafHandle, name: str, metric: str) -> IndexUse | None:
     """The vector index of a column of a dataset for a distance."""
-    for index in storage.indices_on(handle, name):
+    found = storage.indices_on(handle, name)
+    for index in found:
         details = storage.details_of(index)
         if str(details.get("metric_type", "")).lower() == metric:
             compression = (details.get("compression") or {}).get("type", "flat")
@@ -64,5 +67,6 @@ def find_index(handle: LeafHandle, name: str, metric: str) -> IndexUse | None:
                 kind=str(index.index_type),
                 uncovered=storage.uncovered_rows(handle, index),
                 estimates=compression != "flat",
+                parts=tuple(str(part.uuid) for part in index.segments) if len(found) > 1 else None,
             )
     return None

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lancepart.errors import InvalidInputError
-from lancepart.layout.declared_indices import TEXT_KIND, declared
+from lancepart.layout.declared_indices import TEXT_KIND, declared, text_params
 from lancepart.model.aliases import JsonMapping
 from lancepart.model.public import public
 from lancepart.model.schema import field_id
@@ -195,9 +195,9 @@ class Search(Result):
     def _tokenizers(self) -> dict[str, JsonMapping]:
         """How the texts of columns are made into words: as their declared index does, or in Lance's usual way."""
         assert self.text is not None
-        columns = {field_id(self.scan.metadata.schema.field(name)): name for name in self.text.columns}
-        known = [index for index in declared(self.scan.snapshot) if index.kind == TEXT_KIND and index.column in columns]
-        return {columns[index.column]: index.params for index in known}
+        known = text_params(declared(self.scan.snapshot))
+        numbers = {name: field_id(self.scan.metadata.schema.field(name)) for name in self.text.columns}
+        return {name: known[number] for name, number in numbers.items() if number in known}
 
     def recall(self, n: int = 100) -> float:
         """The share of the truly nearest rows that a search like this finds, for n vectors drawn from the table."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from lancepart.layout.declared_indices import Index, declared
+from lancepart.layout.declared_indices import Index, declared, text_params
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.metadata import TableMetadata
 from lancepart.plan import planner
@@ -64,7 +65,8 @@ class PlannedLeaves:
     def union_key(self) -> Hashable:
         """What all leaves as one dataset are kept under."""
         parts = tuple((index.name, index.column, index.segments) for index in table_wide(self.indices))
-        return HashedKey(("union", *self.root.identity, str(self.metadata.schema), self.versions, parts))
+        words = json.dumps(sorted(text_params(self.indices).items()), sort_keys=True)
+        return HashedKey(("union", *self.root.identity, str(self.metadata.schema), self.versions, parts, words))
 
 
 def table_wide(indices: Sequence[Index]) -> list[Index]:

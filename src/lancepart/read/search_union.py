@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lancepart.errors import UnsupportedOperationError
 from lancepart.layout.columns import to_table_columns
-from lancepart.layout.declared_indices import TEXT_KIND, Index
+from lancepart.layout.declared_indices import TEXT_KIND, Index, text_params
 from lancepart.layout.leaves import Leaf
 from lancepart.layout.matching import Matching
 from lancepart.layout.metadata import TableMetadata
@@ -160,16 +160,28 @@ def _made(plan: PlannedLeaves, opener: Callable[[LeafTask], LeafHandle], snapsho
         for (index, part), segment_uri in zip(parts, segment_uris, strict=True)
         if index.column in ids and part.fragments.items() <= known.items()
     ]
-    if used:
-        entries = [(index.name, ids[index.column], part, base) for index, part, base in used]
+    texts = _texts(made, [(index, part) for index, part, _ in used], text_params(plan.indices))
+    names = {text.name for text in texts.values()}
+    entries = [
+        (index.name, ids[index.column], part, base)
+        for index, part, base in used
+        if index.kind != TEXT_KIND or index.name in names
+    ]
+    if entries:
         made = replace(made, dataset=table_index.attached(root, made.dataset, entries))
-    return SearchUnion.of(made, metadata, leaves, _texts(made, [(index, part) for index, part, _ in used]))
+    return SearchUnion.of(made, metadata, leaves, texts)
 
 
-def _texts(made: union.Union, parts: Sequence[tuple[Index, Segment]]) -> dict[int, TextIndex]:
-    """The full-text indices that count no row but those of a union: none of theirs was deleted or rewritten since."""
+def _texts(
+    made: union.Union, parts: Sequence[tuple[Index, Segment]], words: Mapping[int, JsonMapping]
+) -> dict[int, TextIndex]:
+    """The full-text indices that count no row but those of a union: none of theirs was deleted or rewritten since.
+
+    Of each column it is one that makes texts into words as they are searched, for which Lance is to know no other.
+    """
     found: dict[int, TextIndex] = {}
-    for index in {index.name: index for index, _ in parts if index.kind == TEXT_KIND}.values():
+    known = {index.name: index for index, _ in parts if index.kind == TEXT_KIND}
+    for index in (each for each in known.values() if each.params == words[each.column]):
         held = {
             key: number for each, part in parts if each.name == index.name for key, number in part.fragments.items()
         }

@@ -192,6 +192,7 @@ class VectorSearch:
             "maximum_nprobes": high,
             "refine_factor": options.refine_factor or (REFINED if index.estimates else None),
             "ef": options.ef,
+            "parts": index.parts,
         }
 
     @property

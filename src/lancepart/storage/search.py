@@ -51,15 +51,17 @@ def nearest(
     where: str | None = None,
     allowed: Allowed = None,
     fast: bool = False,
+    parts: Sequence[str] | None = None,
     **options: Value,
 ) -> Ranked:
     """The k best rows of each query, all as far away as the last of them, and perhaps more: query's number, address,
     distance.
 
     Lance chooses among rows at equal distances in an order of its own, so all of them are requested.
-    ``allowed`` are the only addresses that count; ``options`` are Lance's own.
+    ``allowed`` are the only addresses that count, ``parts`` those of the index to use if not Lance's choice;
+    ``options`` are Lance's own.
     """
-    restricted = _restricted(handle, allowed)
+    restricted = {**_restricted(handle, allowed), **_chosen(handle, parts, fast=fast)}
 
     def ask(queries: npt.NDArray[np.generic], rows: int) -> Ranked:
         wanted = {"column": column, "q": queries, "k": rows, **options, **_enough_candidates(rows, **options)}
@@ -75,7 +77,7 @@ def nearest(
     if not len(cut):
         return found
     batch = vectors.reshape(-1, vectors.shape[-1])
-    parts = [tuple(part[~np.isin(found[0], cut)] for part in found)]
+    ranked = [tuple(part[~np.isin(found[0], cut)] for part in found)]
     for number in cut.tolist():
         rows = k + 1
         while rows < _MOST_EQUAL:
@@ -83,8 +85,15 @@ def nearest(
             more = ask(batch[number], rows)
             if not len(_cut_among_equals(more, k, rows)):
                 break
-        parts.append((np.full(len(more[1]), number, dtype=np.int32), *more[1:]))
-    return tuple(map(np.concatenate, zip(*parts, strict=True)))  # type: ignore[return-value]
+        ranked.append((np.full(len(more[1]), number, dtype=np.int32), *more[1:]))
+    return tuple(map(np.concatenate, zip(*ranked, strict=True)))  # type: ignore[return-value]
+
+
+def _chosen(handle: LeafHandle, parts: Sequence[str] | None, *, fast: bool) -> JsonObject:
+    """Let Lance use some parts of indices; fragments that these do not cover are searched only if they are named."""
+    if parts is None:
+        return {}
+    return {"index_segments": list(parts), **({} if fast else {"fragments": handle.get_fragments()})}
 
 
 def _enough_candidates(rows: int, *, ef: int | None = None, refine_factor: int | None = None, **_: Value) -> JsonObject:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Hashable, Mapping, Sequence
@@ -233,10 +234,11 @@ def with_more_texts(handle: Dataset, rows: pa.Table, params: Mapping[str, JsonMa
 def with_text_part(handle: Dataset, column: str, name: str, fragments: Sequence[int], params: JsonMapping) -> Dataset:
     """A dataset in memory with more of its fragments in a full-text index; the one given stays as it is."""
     own = {**params, "with_position": True}
-    built = handle.create_index_uncommitted(
+    builder = copy.copy(handle)
+    built = builder.create_index_uncommitted(
         column, _TEXT_KIND, name=name, replace=True, fragment_ids=list(fragments), **own
     )
-    merged = handle.merge_existing_index_segments([replace(built, dataset_version=handle.version)])
+    merged = builder.merge_existing_index_segments([replace(built, dataset_version=handle.version)])
     return _detached(handle, lance.LanceOperation.CreateIndex([merged], []))
 
 

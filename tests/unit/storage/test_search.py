@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -42,3 +44,14 @@ def test_offsets_of_live_rows_become_addresses(handle: object) -> None:
     handle.delete("id = 10")
     assert search.addresses_at(handle, [0, 2]).tolist() == [1, 3]
     assert search.addresses_at(handle, []).tolist() == []
+
+
+def test_a_dataset_is_read_by_others_while_texts_of_it_are_indexed() -> None:
+    held = search.in_memory(pa.table({"t": [f"word{n % 900} word{n % 37}" for n in range(20_000)]}))
+    with ThreadPoolExecutor(1) as pool:
+        longer = pool.submit(search.with_text_part, held, "t", "t_idx", [0], {})
+        while not longer.done():
+            assert held.scanner(limit=1).to_table().num_rows == 1
+
+    assert len(search.matches(longer.result(), "word7", ["t"], 600)[0]) > 500
+    assert held.describe_indices() == []

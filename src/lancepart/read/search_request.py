@@ -115,6 +115,8 @@ class Options:
             raise InvalidInputError(f"statistics is {self.statistics!r}: use {TABLE!r} or {PARTITION!r}")
         if self.distance_type is not None and self.distance_type not in DISTANCE_TYPES:
             raise InvalidInputError(f"distance_type is {self.distance_type!r}: use one of {', '.join(DISTANCE_TYPES)}")
+        if self.exact and self.fast_search:
+            raise InvalidInputError("exact uses no index, and fast_search finds only rows that one covers: give one")
         if self.nprobes is not None and (self.minimum_nprobes or self.maximum_nprobes) is not None:
             raise InvalidInputError("nprobes sets the minimum and the maximum: give it, or minimum_nprobes and others")
         _check_range(self.distance_range)

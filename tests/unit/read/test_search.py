@@ -382,6 +382,7 @@ def test_what_is_wrong_is_said(table: lp.PartitionedTable) -> None:
         ({"query": [1] * 4, "offset": -1}, "offset is -1"),
         ({"query": [1] * 4, "distance_type": "far"}, "use one of l2, cosine"),
         ({"query": [1] * 4, "nprobes": 3, "minimum_nprobes": 2}, "nprobes sets"),
+        ({"query": [1] * 4, "exact": True, "fast_search": True}, "exact uses no index"),
         ({"query": [1] * 4, "minimum_nprobes": 5, "maximum_nprobes": 2}, "less than the minimum"),
         ({"query": [1] * 4, "distance_range": 3}, "distance_range is 3"),
         ({"query": [1] * 4, "statistics": "tenant"}, "use 'table' or 'partition'"),

@@ -13,6 +13,7 @@ from lancepart.commit import writers
 from lancepart.errors import TableNotFoundError
 from lancepart.maintain import collect
 from lancepart.maintain.collector_run import Collecting
+from lancepart.storage.files import Files
 from tests.support.catalogs import Place
 from tests.transactions.tables import Row, assert_whole, content, data, make, opened
 from tests.transactions.test_came_back import NOW
@@ -50,6 +51,60 @@ def test_a_long_write_to_a_table_that_was_dropped_leaves_nothing(local: Place, m
     with pytest.raises(lp.errors.LanceNamespaceError):
         tx.append(data([(3, "C", 3)]))
     tx.abandon()
+
+    assert not Path(local.root).exists()
+
+
+@pytest.mark.parametrize("when", ["delete_directory", "delete_manifest"])
+def test_a_commit_while_a_table_is_removed_is_refused(local: Place, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
+    table, other = make(local, ROWS), opened(local)
+    tx = other.transaction()
+    tx.append(data([(3, "C", 3)]))
+    remove = getattr(Files, when)
+    refused: list[str] = []
+
+    def late(*given: Any, **options: Any) -> None:
+        for act in (lambda: table.append(data([(4, "A", 4)])), tx.commit, lambda: opened(local)):
+            with pytest.raises(lp.errors.LanceNamespaceError) as error:
+                act()
+            refused.append(str(error.value))
+        remove(*given, **options)
+
+    monkeypatch.setattr(Files, when, late)
+    drop(local)
+
+    assert refused
+    assert not Path(local.root).exists()
+
+
+def test_a_table_whose_manifest_lost_its_files_to_a_removal_can_be_dropped(local: Place) -> None:
+    """So a writer leaves it whose commit takes as long as the removal of the files."""
+    make(local, ROWS)
+    for path in Path(local.root, "__manifest", "data").iterdir():
+        path.unlink()
+
+    drop(local)
+
+    assert not Path(local.root).exists()
+    assert content(make(local, ROWS)) == Counter(ROWS)
+
+
+def test_what_is_left_of_an_interrupted_removal_is_no_table_and_goes_with_the_next(
+    local: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(local, ROWS)
+
+    def cut(*given: Any, **options: Any) -> None:
+        raise OSError("killed")
+
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(Files, "delete_manifest", cut)
+        with pytest.raises(OSError, match="killed"):
+            drop(local)
+    assert not lp.exists(local.root)
+    with pytest.raises(TableNotFoundError, match="drop_table"):
+        opened(local)
+    drop(local)
 
     assert not Path(local.root).exists()
 

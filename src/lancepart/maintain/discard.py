@@ -12,10 +12,6 @@ from lancepart.storage import manifest as manifests
 from lancepart.storage.files import Files
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.removal import LEAF_DIRECTORY
-from lancepart.storage.translate import SealedError
-
-_NEWEST = 2**64 - 1
-"""Lance counts the names of its version files down from here."""
 
 
 def discard_new(manifest: Manifest, salt: str, transaction: str = "") -> bool:
@@ -30,8 +26,7 @@ def discard_new(manifest: Manifest, salt: str, transaction: str = "") -> bool:
         there = set() if rows is None else set(rows.column(0).to_pylist()) - {writer_id(transaction)}
         if found.salt != salt or found.change or there != {f"v{found.spec.id}"}:
             return False
-        manifest.seal(snapshot)
-        _remove(manifest, snapshot.version + 1)
+        _remove(manifest, manifest.seal(snapshot))
         return True
     return False
 
@@ -56,16 +51,16 @@ def _is_discarded(manifest: Manifest, salt: str) -> bool:
     """Whether the table with this salt was removed, or is being removed."""
     try:
         return manifest.is_sealed() or create.load(manifest.snapshot()).salt != salt
-    except (TableNotFoundError, SealedError):  # between the two looks
+    except TableNotFoundError:  # removed between the two looks
         return True
 
 
-def _remove(manifest: Manifest, sealed: int) -> None:
-    """Remove the files, the sealed version last, so that no older version is taken for the newest."""
+def _remove(manifest: Manifest, last: str) -> None:
+    """Remove the files, that of the sealed version last."""
     files = Files(manifest.root)
     names, _ = files.children()
     for name in names:
         if LEAF_DIRECTORY.match(name):
             files.delete_directory(name)
-    files.delete_manifest(manifests.NAME, last=f"_versions/{_NEWEST - sealed:020d}.manifest")
+    files.delete_manifest(manifests.NAME, last=last)
     files.prune("")

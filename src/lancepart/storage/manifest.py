@@ -262,10 +262,11 @@ class Manifest:
         except SealedError:
             return True
 
-    def seal(self, snapshot: Snapshot) -> None:
+    def seal(self, snapshot: Snapshot) -> str:
         """Make a manifest unusable before it is removed; ConflictError if anything was committed since the snapshot.
 
-        A client that has an older version open can't commit any more, so removing the files loses nothing.
+        A client that has an older version open can't commit any more, so removing the files loses nothing. Returns the
+        file, in the manifest's directory, that is to be removed last: no older version is then taken for the newest.
         """
         with storage_errors("seal __manifest", self.root):
             lance.LanceDataset.commit(
@@ -275,6 +276,7 @@ class Manifest:
                 max_retries=0,
                 storage_options=self.root.lance_options,
             )
+        return f"{_VERSIONS}/{_LAST - snapshot.version - 1:020d}.manifest"
 
     def widen_columns(self, types: Mapping[str, pa.DataType]) -> None:
         """Give extension columns wider types; their values stay."""

@@ -344,8 +344,8 @@ def _refuse_sealed(handle: lance.LanceDataset, root: Root) -> None:
     """Refuse a manifest that stands for nothing any more but the removal of its table."""
     if handle.schema.names == SEALED.names:
         raise SealedError(
-            f"the table at {root.uri!r} is being removed, because the write that made it failed: try again; if the "
-            f"removal was interrupted, lancepart.drop_table({root.uri!r}) removes what is left"
+            f"the table at {root.uri!r} is being removed: try again; if that was interrupted, "
+            f"lancepart.drop_table({root.uri!r}) removes what is left"
         )
 
 

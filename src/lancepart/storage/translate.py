@@ -19,6 +19,7 @@ from lancepart.errors import (
     InvalidTableStateError,
     PermissionDeniedError,
     ServiceUnavailableError,
+    TableNotFoundError,
     UnauthenticatedError,
     reraise_interrupt,
 )
@@ -95,7 +96,7 @@ class MissingError(UnreadableError):
     """There is no dataset, or no such version of it, or a file of it is gone."""
 
 
-class SealedError(InvalidTableStateError):
+class SealedError(TableNotFoundError):
     """The table is being removed, or its removal was interrupted."""
 
 

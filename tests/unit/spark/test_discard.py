@@ -14,7 +14,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 import lancepart as lp
 from lancepart.commit import distributed_write, writers
-from lancepart.errors import InvalidInputError, InvalidTableStateError, LanceNamespaceError, TableNotFoundError
+from lancepart.errors import InvalidInputError, LanceNamespaceError, TableNotFoundError
 from lancepart.maintain import discard
 from lancepart.spark import writing
 from lancepart.storage.manifest import Manifest
@@ -155,7 +155,7 @@ def test_what_an_interrupted_removal_left_is_named_and_can_be_dropped(
         interrupted.setattr(discard, "_remove", lambda *given: None)
         planned.abort()
 
-    with pytest.raises(InvalidTableStateError, match="drop_table"):
+    with pytest.raises(TableNotFoundError, match="drop_table"):
         writing.plan(options(local), SCHEMA, APPEND)
     lp.drop_table(local.root)
 

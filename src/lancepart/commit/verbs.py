@@ -25,7 +25,7 @@ from lancepart.layout.leaves import Leaf
 from lancepart.model.aliases import RowSource
 from lancepart.model.binding import bound
 from lancepart.model.filtering import matching_rows
-from lancepart.model.mismatches import example_of
+from lancepart.model.mismatches import example_of, kind_of
 from lancepart.model.parse import parse
 from lancepart.model.predicate import Filter, Predicate
 from lancepart.model.query_terms import bind_query
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 _MOST_NESTED, _MOST_OPERATORS = 20, 500
 BATCH_ROWS = 65_536
 _MOST_SHOWN = 200
+_TIMES = frozenset({"date", "timestamp", "time of day"})
 
 
 def append(transaction: Transaction, data: RowSource) -> int:
@@ -248,14 +249,17 @@ def set_columns(rows: pa.Table, values: Mapping[str, str], schema: pa.Schema) ->
 
 
 def cast_to(array: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
-    """A computed column in the type of the table's."""
-    try:
-        return pc.cast(array, field.type)
-    except pa.ArrowException as error:
-        hint = "" if (example := example_of(field.type)) is None else f"; write it as in {example}"
-        raise TableSchemaValidationError(
-            f"column {field.name!r} is of type {field.type} and can't be set to this value: {error}{hint}"
-        ) from None
+    """A computed column in the type of the table's; Arrow would take a number for a time since 1970."""
+    reason = f"it is {array.type}"
+    if kind_of(array.type) != "number" or kind_of(field.type) not in _TIMES:
+        try:
+            return pc.cast(array, field.type)
+        except pa.ArrowException as error:
+            reason = str(error)
+    hint = "" if (example := example_of(field.type)) is None else f"; write it as in {example}"
+    raise TableSchemaValidationError(
+        f"column {field.name!r} is of type {field.type} and can't be set to this value: {reason}{hint}"
+    )
 
 
 def _quoted(name: str) -> str:

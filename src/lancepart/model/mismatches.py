@@ -19,6 +19,9 @@ _LITERAL = re.compile(r"(?P<type>Interval|U?Int|Float|Decimal|Boolean|Large|Utf8
 _KINDS = {"UInt": "number", "Int": "number", "Float": "number", "Decimal": "number", "Boolean": "truth value"}
 _MOMENT = re.compile(r'CAST\(Utf8\("(?P<text>.*)"\) AS (?P<type>Date|Timestamp)', re.DOTALL)
 _NULL = re.compile(r"NULL|\w+\(NULL\)")
+_ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
+_TYPED = re.compile(r"\w+\((-?[\d.]+)\)")
+_DAY_WITHOUT_QUOTES = re.compile(r"(\d{4}) - (\d{1,2}) - (\d{1,2})")
 _TAKES: dict[str, frozenset[str]] = {
     "number": frozenset({"number", "text"}),
     "text": frozenset({"text", "date", "timestamp", "binary value"}),
@@ -147,7 +150,7 @@ def _operands(node: RawExpr) -> list[RawExpr]:
 
 def _pairs(operands: list[RawExpr], schema: pa.Schema) -> Iterator[_Compared]:
     side, *others = operands
-    if side.variant_name() == "Literal" and len(others) == 1:
+    if len(others) == 1 and (side.variant_name() == "Literal" or _literal_kind(side) is not None):
         side, others = others[0], [side]
     subject = _subject(side, schema)
     if subject is not None:
@@ -190,8 +193,10 @@ def _storage(data_type: pa.DataType) -> pa.DataType:
 
 
 def _literal_kind(literal: RawExpr) -> str | None:
-    """What a literal is, in a word; None for NULL and for what is no literal."""
+    """What a literal, or what numbers are computed to, is in a word; None for NULL and for what is no literal."""
     variant = literal.variant_name()
+    if variant == "BinaryExpr":
+        return "number" if _is_arithmetic(literal) else None
     if variant not in ("Literal", "Cast"):
         return None
     text = literal.canonical_name()
@@ -209,8 +214,23 @@ def _literal_kind(literal: RawExpr) -> str | None:
     return "binary value" if "Binary" in text[: found.end()] else "text"
 
 
+def _is_arithmetic(expression: RawExpr) -> bool:
+    """Whether an expression computes with numbers alone, as a day without its quotes does: 2026-01-31 is 1994."""
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        if node.variant_name() == "BinaryExpr" and node.rex_call_operator() in _ARITHMETIC:
+            waiting.extend(_operands(node))
+        elif node.variant_name() != "Literal" or _literal_kind(node) != "number":
+            return False
+    return True
+
+
 def _shown(literal: RawExpr) -> str:
     """A literal as it is written in SQL."""
+    if literal.variant_name() == "BinaryExpr":
+        text = _TYPED.sub(r"\1", literal.canonical_name())
+        return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     if literal.variant_name() == "Cast" and (moment := _MOMENT.match(literal.canonical_name())) is not None:
         return f"{moment['type'].upper()} {quote_string(moment['text'])}"
     value = literal.python_value()
@@ -250,7 +270,9 @@ def _remedy(name: str, kind: str, given: str | None, value: str) -> str:
 
 
 def _moment(number: str) -> str | None:
-    """The day that a number such as 20260131 spells, as the start of it."""
+    """The day that a number such as 20260131, or 2026 - 1 - 31, spells, as the start of it."""
+    if day := _DAY_WITHOUT_QUOTES.fullmatch(number):
+        number = f"{day[1]}{int(day[2]):02}{int(day[3]):02}"
     try:
         return str(datetime.strptime(number, "%Y%m%d")) if len(number) == 8 else None
     except ValueError:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import lancepart as lp
-from lancepart.errors import InvalidInputError
+from lancepart.errors import InvalidInputError, TableSchemaValidationError
 from lancepart.model.parse import parse
 
 SCHEMA = pa.schema(
@@ -37,6 +37,13 @@ SCHEMA = pa.schema(
     [
         ("day = 20260101", "day is of type date32[day], and 20260101 is a number: write day = DATE '2026-01-01'"),
         ("20260101 <= day", "write day = DATE '2026-01-01'"),
+        ("day >= 2026-01-31", "2026 - 1 - 31 is a number: write day = DATE '2026-01-31'"),
+        ("2026-01-31 <= day", "2026 - 1 - 31 is a number: write day = DATE '2026-01-31'"),
+        ("day BETWEEN 2026-01-01 AND 2026-01-31", "2026 - 1 - 1 is a number: write day = DATE '2026-01-01'"),
+        ("day IN (2026-01-31)", "2026 - 1 - 31 is a number"),
+        ("day = 2026-13-01", "write a date, as in day = DATE '2026-01-31'"),
+        ("at > 2026-01-31", "write at = TIMESTAMP '2026-01-31 00:00:00'"),
+        ("name = 5 + 1 * 2", "name is of type string, and 5 + 1 * 2 is a number"),
         ("day = 20261301", "write a date, as in day = DATE '2026-01-31'"),
         ("day <> -1", "day is of type date32[day], and -1 is a number"),
         ("n = 1 AND (name = 'x' OR NOT day > 5)", "day is of type date32[day], and 5 is a number"),
@@ -97,6 +104,11 @@ def test_names_the_column_its_type_the_literal_and_what_to_write(where: str, rea
         "clock < '12:00:00'",
         "n = '5'",
         "n = 1.5",
+        "n = 1 + 5 * 2",
+        "n > 2026-01-31",
+        "price > 3 - 0.5",
+        "day > DATE '2026-01-01' + INTERVAL '1 day'",
+        "day > to_date('2026-01-01')",
         "n = 99999999999",
         "price = '1.5'",
         "price > 3",
@@ -122,6 +134,10 @@ def test_keeps_what_converts_to_what_is_meant(where: str) -> None:
     parse(where, SCHEMA)
 
 
+def test_a_long_sum_of_numbers_is_taken() -> None:
+    parse(f"n = {' + '.join(['1'] * 1_900)}", SCHEMA)
+
+
 def test_a_long_list_names_the_value_that_does_not_fit() -> None:
     values = ", ".join([*map(str, range(5_000)), "'x'"])
 
@@ -141,7 +157,7 @@ VERBS: dict[str, Callable[[lp.PartitionedTable, str], object]] = {
 
 
 @pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("where", ["day = 20260101", "name = 5", "day = 'soon'"])
+@pytest.mark.parametrize("where", ["day = 20260101", "day >= 2026-01-01", "name = 5", "day = 'soon'"])
 def test_every_verb_refuses_it(tmp_path: Path, verb: str, where: str) -> None:
     schema = pa.schema([("day", pa.date32()), ("name", pa.string()), ("v", pa.list_(pa.float32(), 2))])
     table = lp.create_table(tmp_path / "t", schema, ["name"])
@@ -161,3 +177,20 @@ def test_parameters_and_expressions_are_refused_too(tmp_path: Path) -> None:
         table.scan("day = $d", params={"d": 20260101})
     with pytest.raises(InvalidInputError, match="day is of type"):
         table.scan(pc.field("day") == 20260101)
+
+
+@pytest.mark.parametrize(("column", "word"), [("day", "DATE"), ("at", "TIMESTAMP")])
+def test_no_column_of_times_is_set_to_a_number(tmp_path: Path, column: str, word: str) -> None:
+    schema = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("at", pa.timestamp("us"))])
+    table = lp.create_table_from(tmp_path / "t", pa.table({"id": [1]}), [], schema=schema)
+
+    with pytest.raises(
+        TableSchemaValidationError, match=f"{column!r} is of type .* int64; write it as in {word} '2026"
+    ):
+        table.update({column: "2026-01-31"})
+    with pytest.raises(TableSchemaValidationError, match=f"{column!r} is of type"):
+        table.merge([{"id": 1}], on=["id"]).when_matched_update({column: "2026-01-31"}).execute()
+    table.update({column: f"{word} '2026-01-31'"})
+    table.update({column: "NULL"})
+
+    assert table.scan().to_list() == [{"id": 1, "day": None, "at": None}]

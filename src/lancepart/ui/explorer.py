@@ -10,7 +10,6 @@ from datetime import datetime
 from lancepart.errors import (
     InvalidInputError,
     LanceNamespaceError,
-    NamespaceNotFoundError,
     TableNotFoundError,
 )
 from lancepart.model.snapshot_text import number_or_tag
@@ -47,7 +46,7 @@ class Explorer:
                 empty = not found.list_tables() and not found.list_namespaces()
             except LanceNamespaceError:
                 raise error from None
-            if empty and isinstance(error, NamespaceNotFoundError | TableNotFoundError):
+            if empty:
                 raise error from None
             return found
         return None

@@ -34,15 +34,15 @@ ROW_ID = "_rowid"
 def kind_of(kind: pa.DataType) -> str:
     """How a column is shown: ``vector``, ``text``, ``bytes`` or ``value``.
 
-    >>> kind_of(pa.list_(pa.float32(), 8)), kind_of(pa.string()), kind_of(pa.int8())
-    ('vector', 'text', 'value')
+    >>> kind_of(pa.list_(pa.float32(), 8)), kind_of(pa.string()), kind_of(pa.int8()), kind_of(pa.binary(16))
+    ('vector', 'text', 'value', 'bytes')
     """
     plain_kind = logical_type(kind)
     if pa.types.is_fixed_size_list(plain_kind):
         return "vector"
     if pa.types.is_string(plain_kind) or pa.types.is_large_string(plain_kind):
         return "text"
-    if pa.types.is_binary(plain_kind) or pa.types.is_large_binary(plain_kind):
+    if any(test(plain_kind) for test in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)):
         return "bytes"
     return "value"
 

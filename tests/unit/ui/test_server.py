@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import lance
 import pyarrow as pa
 import pytest
 
@@ -333,6 +334,9 @@ def test_the_root_may_be_a_table_itself_of_any_layout(tmp_path: Path) -> None:
             assert len(ask(server, "health", table=".")["findings"]) == (layout == "hive")
     with pytest.raises(LanceNamespaceError, match="nowhere"):
         Explorer(str(tmp_path / "nowhere"))
+    lance.write_dataset(pa.table({"id": [1]}), str(tmp_path / "plain.lance"))
+    with pytest.raises(LanceNamespaceError, match="is a plain Lance table"):
+        Explorer(str(tmp_path / "plain.lance"))
 
 
 @pytest.mark.slow

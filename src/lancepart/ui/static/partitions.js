@@ -159,7 +159,7 @@ async function makeTree(at, where, state) {
     else if (event.key === "Home") next = all[0];
     else if (event.key === "End") next = all.at(-1);
     else if (event.key === "ArrowRight") { if (expanded === "false") row.toggle(); else next = all[index + 1]; }
-    else if (event.key === "ArrowLeft") { if (expanded === "true") row.toggle(); else next = all.slice(0, index).reverse().find((each) => each.ariaLevel < row.ariaLevel); }
+    else if (event.key === "ArrowLeft") { if (expanded === "true") row.toggle(); else next = all.slice(0, index).reverse().find((each) => Number(each.ariaLevel) < Number(row.ariaLevel)); }
     else if (event.key === "Enter" || event.key === " ") { row.toggle?.(); }
     else return;
     event.preventDefault();

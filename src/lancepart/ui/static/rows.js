@@ -41,14 +41,14 @@ export function rowsView(at, about, state) {
 }
 
 export function table(data, neighbours, at) {
-  const ranked = data.columns.filter((column) => column.name.startsWith("_"));
-  const columns = [...ranked, ...data.columns.filter((column) => !column.name.startsWith("_"))];
+  const columns = [...data.columns.filter((column) => FIRST.has(column.name)), ...data.columns.filter((column) => !FIRST.has(column.name))];
   return h("div", { cls: "scroll", tabindex: "0", role: "region", "aria-label": "Rows" }, h("table", {},
     h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col", cls: data.rows.some((row) => isNumber(row[column.name])) ? "num" : null }, label(column.name), h("small", {}, column.type))))),
     h("tbody", {}, data.rows.map((row) => h("tr", {}, columns.map((column) => cell(row, column, neighbours, { ...at, version: data.version })))))));
 }
 
 const LABELS = new Map([["_distance", "distance"], ["_score", "score"], ["_relevance_score", "relevance"], ["_change", "change"]]);
+const FIRST = new Set([...LABELS.keys(), "_version"]);
 const label = (name) => LABELS.get(name) || name;
 // Integers above 2^53 come as texts, since a number of JavaScript would round them.
 const isNumber = (value) => typeof value === "number" || (typeof value === "string" && /^-?\d{16,20}$/.test(value));

@@ -135,9 +135,10 @@ def test_every_public_parameter_and_field_is_explained() -> None:
     assert "**options" not in whole
 
 
-def test_the_readme_installs_the_wheel_of_this_version() -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/install.md", "docs/deploy.md"])
+def test_pages_install_the_wheel_of_this_version(page: str) -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    named = re.findall(r"lancepart-([\d.]+)-py3-none-any\.whl", (ROOT / "README.md").read_text())
+    named = re.findall(r"lancepart-([\d.]+)-py3-none-any\.whl", (ROOT / page).read_text())
     assert set(named) == {version}
 
 

@@ -13,9 +13,10 @@ from lancepart.cli.schema_text import parse_column
 from lancepart.cli.shell import Answer, Shell, committed, key_values
 from lancepart.cli.usage import UsageError
 from lancepart.errors import TableColumnNotFoundError
+from lancepart.layout import evolution
 from lancepart.maintain.describe import partition_by
 from lancepart.model.suggest import near
-from lancepart.report.values import rows_of
+from lancepart.report.values import counted, rows_of
 from lancepart.table import PartitionedTable
 
 
@@ -41,7 +42,7 @@ def delete(
     payload: dict[str, object] = {"root": table.root, "rows": count, "leaves": leaves, "dry_run": dry_run}
     if dry_run or not count:
         return Answer(payload={**payload, "version": table.version})
-    shell.confirm(f"this deletes {count:,} rows in at most {leaves:,} partitions")
+    shell.confirm(f"this deletes {counted(count, 'row')} in at most {counted(leaves, 'partition')}")
     return Answer(payload={**payload, **committed(table.delete(where))})
 
 
@@ -102,5 +103,21 @@ def _planned(
     rows += [{"change": "rename", "column": old, "to": new} for old, new in renamed.items()]
     rows += [{"change": "widen", "column": field.name, "to": str(field.type)} for field in widened]
     rows += [{"change": "drop", "column": name, "to": ""} for name in dropped]
+    _refuse_impossible(table, added, renamed, widened, dropped)
     payload = {"root": table.root, "dry_run": True, "changes": rows}
     return Answer(payload=payload, show=lambda console: show_rows(console, rows, ["change", "column", "to"]))
+
+
+def _refuse_impossible(
+    table: PartitionedTable, added: list[pa.Field], renamed: dict[str, str], widened: list[pa.Field], dropped: list[str]
+) -> None:
+    """Make the changes in memory alone, so that what the table would refuse is refused."""
+    metadata = table.metadata
+    for field in added:
+        metadata = evolution.add_column(metadata, field)
+    for old, new in renamed.items():
+        metadata = evolution.rename_column(metadata, old, new)
+    for field in widened:
+        metadata = evolution.widen_column(metadata, field.name, field.type)
+    for name in dropped:
+        metadata = evolution.drop_column(metadata, name)

@@ -44,7 +44,10 @@ def register(app: typer.Typer) -> None:
 
 
 def _catalog(shell: Shell, target: Target) -> Catalog:
-    return Catalog.of({"root": target.root, **{f"storage.{key}": value for key, value in shell.storage.items()}})
+    """The catalog at a root; what is in the root of a table are its leaves, which only the table changes."""
+    found = Catalog.of({"root": target.root, **{f"storage.{key}": value for key, value in shell.storage.items()}})
+    refuse_table(found.root, found.snapshot())
+    return found
 
 
 def _existing(shell: Shell, target: Target) -> Catalog:
@@ -64,7 +67,6 @@ def list_all(
     """Show the namespaces and tables of a warehouse or of a namespace."""
     target = Target.parse(place)
     catalog = _existing(shell, target)
-    refuse_table(catalog.root, catalog.snapshot())
     catalog.require_namespace(catalog.snapshot(), target.path)
     if not target.path and (found := beneath(catalog.root)):
         raise NamespaceNotFoundError(

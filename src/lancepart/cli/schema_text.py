@@ -30,6 +30,7 @@ _NAMES = (
 _NOT_NULL = re.compile(r"\s+not\s+null\s*$", re.IGNORECASE)
 _VECTOR = re.compile(r"(.+)\[\s*(\d+)\s*\]")
 _DECIMAL = re.compile(r"(?:decimal|numeric)\s*\(\s*(\d+)\s*(?:,\s*(-?\d+)\s*)?\)", re.IGNORECASE)
+_MOST_DIGITS, _LONGEST = 38, 2**31 - 1
 _OPEN, _CLOSE = "<([", ">)]"
 
 
@@ -79,13 +80,21 @@ def parse_type(text: str) -> pa.DataType:
     if lower.startswith("struct<") and lower.endswith(">"):
         return pa.struct([parse_column(part) for part in _split(name[7:-1])])
     if found := _VECTOR.fullmatch(name):
+        if not 1 <= int(found[2]) <= _LONGEST:
+            raise UsageError(f"type {name!r}: a vector has a length from 1 to {_LONGEST}, as in float32[768]")
         return pa.list_(parse_type(found[1]), int(found[2]))
     if found := _DECIMAL.fullmatch(name):
-        return pa.decimal128(int(found[1]), int(found[2] or 0))
+        return _decimal(name, int(found[1]), int(found[2] or 0))
     try:
         return type_from_name(_SHORT.get(lower, lower if "[" not in lower else name))
     except InvalidInputError as error:
         raise UsageError(f"{error}{near(lower, [*_SHORT, *_NAMES])}") from None
+
+
+def _decimal(name: str, digits: int, scale: int) -> pa.DataType:
+    if not (1 <= digits <= _MOST_DIGITS and abs(scale) <= _MOST_DIGITS):
+        raise UsageError(f"type {name!r}: a decimal has from 1 to {_MOST_DIGITS} digits, as in decimal(10, 2)")
+    return pa.decimal128(digits, scale)
 
 
 def _split(text: str) -> list[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, cast, get_args
 
 import typer
 from rich.console import Console
@@ -14,18 +15,20 @@ from lancepart.cli.command import FINDINGS, DryRun, Root, Where, command
 from lancepart.cli.output import show_record, show_rows
 from lancepart.cli.shell import Answer, Shell, key_values
 from lancepart.cli.target import Target
-from lancepart.cli.usage import UsageError
+from lancepart.cli.usage import UsageError, among, choice
 from lancepart.errors import InvalidInputError, TableIndexNotFoundError
 from lancepart.maintain.leaf_maintenance import TARGET_ROWS, MaintenanceResult
-from lancepart.model.aliases import IndexKind
+from lancepart.maintain.maintenance import Maintenance
+from lancepart.model.aliases import IndexKind, IndexScope
 from lancepart.model.duration import age
 from lancepart.model.suggest import near
 from lancepart.report.health import expiring
-from lancepart.report.values import rows_of, size
+from lancepart.report.values import counted, rows_of, size
 from lancepart.table import PartitionedTable
 from lancepart.table import upgrade as upgrade_table
 
 Age = Annotated[str, typer.Option("--older-than", help="An age such as 7d, 12h or 30m, or a moment.")]
+_SCOPES = get_args(IndexScope)
 _INDICES = ["name", "scope", "type", "columns", "leaves", "rows", "indexed_rows"]
 _BROKEN = ["object_id", "partition", "error"]
 _UNIONS = ["uri", "error"]
@@ -82,7 +85,7 @@ def expire(shell: Shell, root: Root, older_than: Age, dry_run: DryRun = False) -
     if dry_run:
         names = ["version", "timestamp", "operation"]
         return Answer(payload=old, show=lambda console: show_rows(console, old, names))
-    shell.confirm(f"this forgets {len(old):,} snapshots of {table.root}")
+    shell.confirm(f"this forgets {counted(len(old), 'snapshot')} of {table.root}")
     return _done(table.maintenance.expire(limit))
 
 
@@ -92,7 +95,8 @@ def orphans(shell: Shell, root: Root, older_than: Age = "7d", dry_run: DryRun = 
     found = table.maintenance.remove_orphans(limit, dry_run=True)
     if dry_run or not found.removed_files:
         return _done(found)
-    shell.confirm(f"this removes {found.removed_files:,} files, {size(found.freed_bytes)}, that no snapshot names")
+    files = counted(found.removed_files, "file")
+    shell.confirm(f"this removes {files}, {size(found.freed_bytes)}, that no snapshot names")
     return _done(table.maintenance.remove_orphans(limit))
 
 
@@ -105,6 +109,10 @@ def index(
     ] = None,
     name: Annotated[str | None, typer.Option("--name", help="What the index is called.")] = None,
     where: Where = None,
+    scope: Annotated[
+        str,
+        typer.Option("--scope", help="leaf, table or auto: where the index is", autocompletion=among(_SCOPES)),
+    ] = "auto",
     param: Annotated[list[str], typer.Option("--param", help="A parameter of the index, key=value.")] = [],  # noqa: B006
     optimize: Annotated[
         bool, typer.Option("--optimize", help="Cover new rows and partitions.", show_default=False)
@@ -113,6 +121,7 @@ def index(
     dry_run: DryRun = False,
 ) -> Answer:
     """Show the indices, build one in every leaf, cover new rows, or drop one."""
+    choice("--scope", scope, _SCOPES)
     table = shell.table(root)
     if (column is not None) + optimize + (drop is not None) > 1:
         raise UsageError("give one of a column, --optimize and --drop")
@@ -126,10 +135,9 @@ def index(
         shell.confirm(f"this drops the index {drop} of {table.root}")
         return _done(table.maintenance.drop_index(drop))
     if column is not None:
-        given = {key: _value(text) for key, text in key_values(param, "--param").items()}
-        return _done(
-            table.maintenance.create_index(column, cast("IndexKind | None", kind), name=name, where=where, **given)
-        )
+        given = _parameters(param)
+        chosen, place = cast("IndexKind | None", kind), cast("IndexScope", scope)
+        return _done(table.maintenance.create_index(column, chosen, scope=place, where=where, name=name, **given))
     rows = _indices(table)
     return Answer(payload=rows, show=lambda console: show_rows(console, rows, _INDICES))
 
@@ -154,6 +162,17 @@ def _indices(table: PartitionedTable) -> list[dict[str, object]]:
         known["rows"] += row["rows"]
         known["indexed_rows"] += row["indexed_rows"]
     return list(found.values())
+
+
+def _parameters(texts: list[str]) -> dict[str, Any]:
+    """Lance's parameters of an index; what the command has an option or an argument for is none of them."""
+    given = key_values(texts, "--param")
+    if known := [name for name in given if name in inspect.signature(Maintenance.create_index).parameters]:
+        where = "the command's own: lancepart index -h shows how to give it"
+        if known[0] in ("progress", "self", "spark", "params"):
+            where = "no parameter of an index: leave it out"
+        raise UsageError(f"--param {known[0]!r} is {where}")
+    return {name: _value(text) for name, text in given.items()}
 
 
 def _value(text: str) -> Any:

@@ -56,6 +56,8 @@ _ADVICE = tuple(
         (r"\bhow is ('[^']*'): give", r"--how is \1: use"),
         (r"give it in params, as params=\{.*\}", "write the value itself"),
         (r"\bpartition_by\b", "--by"),
+        (r"name more columns in on$", "name more columns with --on"),
+        (r", or \$name with its value in params", ""),
     )
 )  # fmt: skip
 

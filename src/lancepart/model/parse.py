@@ -36,6 +36,7 @@ _MOST_WORDS = 2_000
 _CONNECTIVE = re.compile(r"\b(?:and|or|not|case)\b", re.IGNORECASE)
 _OPERATOR = re.compile(r"[^\w\s,'\"`().]+")
 _PLACEHOLDER = re.compile(r"Unimplemented Expr type: (\$\w+)")
+_QUESTION = re.compile(r"Unimplemented Expr type: \?")
 _EMPTY_LIST = re.compile(r"\bin\s*\(\s*\)", re.IGNORECASE)
 _LIST, _NULL = re.compile(r"\bin\s*\(", re.IGNORECASE), re.compile(r"(?<!\bis )(?<!\bnot )\bnull\b", re.IGNORECASE)
 _NO_TABLE = re.compile(r"table '[^']*' not found", re.IGNORECASE)
@@ -258,6 +259,8 @@ def _reason(error: Exception, sql: str, schema: pa.Schema) -> str:
         return column
     if parameter := _PLACEHOLDER.search(last):
         return f"there is no value for {parameter[1]}: give it in params, as params={{{parameter[1][1:]!r}: …}}"
+    if _QUESTION.search(last):
+        return "? stands for no value: write the value itself, or $name with its value in params"
     if "found: )" in last and _EMPTY_LIST.search(sql):
         return "IN () has no values: give at least one, or leave the test out"
     if "PGOverlap" in last:

@@ -129,6 +129,15 @@ def number(count: int | None) -> str:
     return "?" if count is None else f"{count:,}"
 
 
+def counted(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> counted(1, "row"), counted(2_000, "file")
+    ('1 row', '2,000 files')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def bar(share: float, width: int = 24) -> str:
     """A bar whose length is a share of the width.
 

@@ -130,7 +130,12 @@ def _spelled(text: str) -> str:
                 f"root {text!r}: Lance gives every handle a memory of its own, where no table lasts; "
                 "use a temporary directory"
             )
-        return _SAME_STORE.get(scheme, scheme) + text[found.end() :].rstrip("/")
+        rest = text[found.end() :].rstrip("/")
+        if not rest or rest.startswith("/"):
+            raise InvalidInputError(
+                f"root {text!r} names no bucket: write one after the slashes, as in {scheme}bucket/prefix"
+            )
+        return _SAME_STORE.get(scheme, scheme) + rest
     if found := _ALMOST.match(text):
         raise InvalidInputError(f"root {text!r}: a URI has two slashes, as in {found[1]}://{text[found.end() :]}")
     if text == "~" or text.startswith("~/"):

@@ -37,6 +37,7 @@ _FORMATS = {
 }
 _NAMES = {**{kind: kind for kind in _FORMATS.values()}, "arrow": "ipc"}
 _MAGIC = re.compile(r"[*?\[]")
+_REMOTE = frozenset({"s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"})
 _S3_OPTIONS = {
     "access_key": ("aws_access_key_id", "access_key_id"),
     "secret_key": ("aws_secret_access_key", "secret_access_key"),
@@ -148,6 +149,9 @@ def _found(paths: Sequence[str], options: Mapping[str, str]) -> list[FoundFile]:
             own = _listed_locally(inner)
         if not own:
             where = path if "://" in path else os.path.abspath(path)
+            if os.path.isdir(where):
+                known = ", ".join(_FORMATS)
+                raise InvalidInputError(f"the directory {path!r} has no file with an ending that is known: {known}")
             raise InvalidInputError(f"no file matches {path!r}: looked for {where!r}; look at the path and its ending")
         base = _base(inner, own)
         found += [FoundFile(path=each, base=base, system=system) for each in own]
@@ -188,6 +192,8 @@ def _is_data(path: str) -> bool:
 
 def _remote(path: str, options: Mapping[str, str]) -> tuple[pa_fs.FileSystem, str]:
     scheme, _, rest = path.partition("://")
+    if scheme not in _REMOTE:
+        raise InvalidInputError(f"no files are read from {path!r}: give a local path, or a URI with s3:// or gs://")
     if scheme not in ("s3", "s3a", "s3n") or not options:
         system, inner = pa_fs.FileSystem.from_uri(path.replace("s3a://", "s3://").replace("s3n://", "s3://"))
         return system, str(inner)

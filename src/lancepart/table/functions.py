@@ -98,7 +98,7 @@ def open_table(
 ) -> PartitionedTable:
     """Open a partitioned table, as it is now or as it was at a snapshot: its number, a tag, or a moment.
 
-    Whichever layout it has; ``namespace`` is the path of a Hive-style table inside a larger catalog.
+    Whichever layout it has; ``namespace`` is the path of a table inside a larger catalog, such as a warehouse.
     """
     manifest = opening.find(Root.parse(root, storage_options), namespace)
     table = PartitionedTable(manifest, version=past_version(manifest, version))

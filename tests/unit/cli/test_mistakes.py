@@ -29,6 +29,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (found / "file.txt").write_text("hello")
     (found / "rows.csv").write_text("id,country,extra\n1,US,x\n")
     (found / "good.csv").write_text("id,country\n1,US\n")
+    (found / "twice.csv").write_text("id,country\n1,US\n1,FR\n")
+    (found / "texts").mkdir()
+    (found / "texts" / "read.me").write_text("hello")
     (found / "words.csv").write_text("id,country\nseven,US\n")
     (found / "empty.csv").write_text("")
     (found / "semi.csv").write_text("id;country\n1;US\n")
@@ -112,12 +115,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("create n --schema 'id int65' --by id", 2, ["int65", "did you mean 'int64'"]),
         ("load t good.csv --by id", 1, ["['country']", "['id']", "lancepart evolve"]),
         ("create n --by id", 2, ["--schema", "--like"]),
+        ("create n --schema 'price decimal(50, 2)'", 2, ["decimal(50, 2)", "38"]),
+        ("create n --schema 'price decimal(5, 77)'", 2, ["decimal(5, 77)", "38"]),
+        ("create n --schema 'v float32[0]'", 2, ["float32[0]", "float32[768]"]),
+        ("create s3:// --schema 'id int64'", 1, ["s3://", "names no bucket", "s3://bucket/prefix"]),
         ("load t rows.csv", 1, ["extra", "lancepart columns"]),
         ("load t words.csv", 1, ["seven", "words.csv"]),
         ("load t empty.csv", 1, ["empty.csv"]),
         ("load t bad.parquet", 1, ["bad.parquet"]),
         ("load t missing.csv", 1, ["missing.csv", "no file"]),
         ("load t file.txt", 1, ["file.txt", "--format"]),
+        ("load t texts", 1, ["directory 'texts'", ".parquet"]),
+        ("load t http://host/a.csv", 1, ["http://host/a.csv", "s3://"]),
+        ("upsert t twice.csv --on id", 1, ["more than once", "--on"]),
+        ("head t -w 'id = ?'", 1, ["?", "write the value itself"]),
+        ("ui plain.lance --no-open", 1, ["plain.lance", "plain Lance table"]),
         ("load t rows.jsonl", 1, ["rows.jsonl"]),
         ("upsert t good.csv --on idd", 1, ["idd"]),
         ("upsert t rows.jsonl --on id", 1, ["rows.jsonl"]),

@@ -6,6 +6,9 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+import pytest
+
+import lancepart as lp
 
 
 def test_namespaces_are_made_listed_described_and_dropped(ask: Any, run: Any) -> None:
@@ -31,3 +34,20 @@ def test_plain_tables_are_listed_migrated_and_dropped(ask: Any, run: Any) -> Non
     ask("ns", "drop", "w:plain", "--yes")
     assert ask("ns", "list", "w") == []
     assert "plain" in run("ns", "drop", "w:plain", "--yes", code=3).stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "create t:more",
+        "create t:v1.more",
+        "describe t:v1",
+        "drop t:v1 --cascade --yes",
+        "drop t:v1 --dry-run",
+        "migrate t",
+    ],
+)
+def test_the_insides_of_a_table_are_no_namespaces(run: Any, table: lp.PartitionedTable, line: str) -> None:
+    before = table.version
+    assert "/t' is a table and not a warehouse" in run("ns", *line.split(), code=1).stderr
+    assert (table.version, table.count_rows()) == (before, 22)

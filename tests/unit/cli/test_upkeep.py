@@ -24,6 +24,18 @@ def test_fragments_are_compacted_and_rows_moved(ask: Any, table: lp.PartitionedT
     assert table.scan().count() == 25
 
 
+def test_an_index_has_a_scope_and_parameters_of_its_own(ask: Any, run: Any, table: lp.PartitionedTable) -> None:
+    ask("index", "t", "id", "--scope", "table")
+    assert [row["scope"] for row in ask("index", "t")] == ["table"]
+    assert "use auto, leaf, table" in run("index", "t", "id", "--scope", "everywhere", code=2).stderr
+    for name in ("column", "kind", "name", "scope", "where"):
+        assert (
+            f"--param '{name}' is the command's own" in run("index", "t", "id", "--param", f"{name}=x", code=2).stderr
+        )
+    for name in ("spark", "progress"):
+        assert "no parameter of an index" in run("index", "t", "id", "--param", f"{name}=1", code=2).stderr
+
+
 def test_an_index_is_built_shown_kept_up_and_dropped(ask: Any, run: Any, table: lp.PartitionedTable) -> None:
     assert ask("index", "t", "id", "btree", "--name", "by_id")["changed"] == 3
     table.append([{"id": 30, "country": "US"}])

@@ -51,7 +51,7 @@ MODULES: dict[str, dict[str, str]] = {
         "rewrite": "Move rows that older partitionings placed into the partitions of the newest.",
         "expire": "Forget old snapshots and remove what only they needed; the last hour and tagged ones stay.",
         "orphans": "Remove files that failed writers left; the age must be longer than the longest write.",
-        "index": "Show the indices, build one in every leaf, cover new rows, or drop one.",
+        "index": "Show the indices, build one, cover new rows and partitions, or drop one.",
         "upgrade": "Turn a table of an older layout into the current one.",
         "check": "Look for leaves, published unions and table-wide indices that can't be read; exit code 5 if there "
         "are any.",

@@ -120,7 +120,7 @@ def index(
     drop: Annotated[str | None, typer.Option("--drop", help="The name of an index that goes.")] = None,
     dry_run: DryRun = False,
 ) -> Answer:
-    """Show the indices, build one in every leaf, cover new rows, or drop one."""
+    """Show the indices, build one, cover new rows and partitions, or drop one."""
     choice("--scope", scope, _SCOPES)
     table = shell.table(root)
     if (column is not None) + optimize + (drop is not None) > 1:

@@ -13,7 +13,7 @@ from lancepart.layout.layouts import capabilities
 from lancepart.layout.metadata import STRONG
 from lancepart.maintain.collect import SAFE_AGE
 from lancepart.report.leaf_frame import LeafFrame
-from lancepart.report.values import rows_of, size
+from lancepart.report.values import counted, rows_of, size
 from lancepart.table import PartitionedTable
 
 SMALL_BYTES = 16 << 20
@@ -70,7 +70,7 @@ def sizes(leaves: LeafFrame, name: str) -> Iterator[Finding]:
     if small.any():
         files = int(fragments[small].sum())
         each = int(bytes_held[small].sum()) / files
-        detail = f"{files:,} fragments of {size(each)} on average in {int(small.sum()):,} partitions"
+        detail = f"{files:,} fragments of {size(each)} on average in {counted(int(small.sum()), 'partition')}"
         yield Finding(kind="small files", detail=detail, run=f"lancepart compact {name}")
     held = bytes_held[rows > 0]
     middle = float(np.median(held)) if len(held) else 0.0
@@ -91,7 +91,7 @@ def unindexed(table: PartitionedTable, name: str, leaves: Sequence[str] | None =
             missing[row["name"]] = missing.get(row["name"], 0) + row["rows"] - row["indexed_rows"]
     for index, rows in missing.items():
         if rows:
-            detail = f"the index {index} does not cover {rows:,} rows"
+            detail = f"the index {index} does not cover {counted(rows, 'row')}"
             yield Finding(kind="unindexed rows", detail=detail, run=f"lancepart index {name} --optimize")
 
 

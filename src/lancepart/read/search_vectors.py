@@ -193,6 +193,7 @@ class VectorSearch:
             "refine_factor": options.refine_factor or (REFINED if index.estimates else None),
             "ef": options.ef,
             "parts": index.parts,
+            "complete": not index.uncovered,
         }
 
     @property

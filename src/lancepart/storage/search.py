@@ -53,16 +53,17 @@ def nearest(
     allowed: Allowed = None,
     fast: bool = False,
     parts: Sequence[str] | None = None,
+    complete: bool = False,
     **options: Value,
 ) -> Ranked:
     """The k best rows of each query, all as far away as the last of them, and perhaps more: query's number, address,
     distance.
 
     Lance chooses among rows at equal distances in an order of its own, so all of them are requested.
-    ``allowed`` are the only addresses that count, ``parts`` those of the index to use if not Lance's choice;
-    ``options`` are Lance's own.
+    ``allowed`` are the only addresses that count, ``parts`` those of the index to use if not Lance's choice,
+    which is ``complete`` if it covers all rows; ``options`` are Lance's own.
     """
-    restricted = {**_restricted(handle, allowed), **_chosen(handle, parts, fast=fast)}
+    restricted = {**_restricted(handle, allowed), **_chosen(handle, parts, alone=fast or complete)}
 
     def ask(queries: npt.NDArray[np.generic], rows: int) -> Ranked:
         wanted = {"column": column, "q": queries, "k": rows, **options, **_enough_candidates(rows, **options)}
@@ -90,11 +91,11 @@ def nearest(
     return tuple(map(np.concatenate, zip(*ranked, strict=True)))  # type: ignore[return-value]
 
 
-def _chosen(handle: LeafHandle, parts: Sequence[str] | None, *, fast: bool) -> JsonObject:
-    """Let Lance use some parts of indices; fragments that these do not cover are searched only if they are named."""
+def _chosen(handle: LeafHandle, parts: Sequence[str] | None, *, alone: bool) -> JsonObject:
+    """Let Lance use some parts of indices; unless these ``alone`` are searched, all fragments must be named."""
     if parts is None:
         return {}
-    return {"index_segments": list(parts), **({} if fast else {"fragments": handle.get_fragments()})}
+    return {"index_segments": list(parts), **({} if alone else {"fragments": handle.get_fragments()})}
 
 
 def _enough_candidates(rows: int, *, ef: int | None = None, refine_factor: int | None = None, **_: Value) -> JsonObject:

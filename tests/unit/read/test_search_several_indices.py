@@ -51,6 +51,9 @@ def test_of_two_indices_on_vectors_the_one_that_a_search_needs_is_used(
         table.maintenance.create_index(
             "v", scope=scope, name=name, progress=False, **{"num_partitions": 2, "metric": "l2", **options}
         )
+    whole = table.search(rows(5, 1)["v"][0].as_py(), k=ROWS * 2, distance_type="l2", nprobes=2)
+    assert "'a' (IVF_FLAT)" in whole.explain()
+    assert sorted(whole.to_arrow()["id"].to_pylist()) == list(range(ROWS))
     table.append(rows(ROWS, 20))
     held = table.scan().to_arrow()
     vectors, ids = np.stack(held["v"].to_numpy(zero_copy_only=False)), held["id"].to_pylist()

@@ -164,6 +164,7 @@ def test_procedures_on_a_plain_table(plain: Sql) -> None:
         "drop_tag(table => 'plain', name => 'gone')": "no tag 'gone'",
         "create_index(table => 'plain', column => 'nope')": "no column 'nope'",
         "rollback(table => 'plain', version => '999')": "no version 999",
+        "rollback(table => 'plain', timestamp => TIMESTAMP '2026-01-31 12:00:00')": "not to a moment",
     }.items():
         with pytest.raises(Exception, match=error):
             plain(f"CALL @.system.{call}")

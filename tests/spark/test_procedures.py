@@ -105,6 +105,14 @@ def test_tags_rollback_and_expiry(table: Sql) -> None:
     table("DELETE FROM @.ns.t WHERE country = 'US'")
     ((made,),) = table(f"CALL @.system.rollback({T}, version => 'three')")
     assert (made, table.rows("@.ns.t")) == (table.table("ns", "t").version, all_rows())
+    moments = table("SELECT version, CAST(timestamp + INTERVAL '0.001' SECOND AS STRING) FROM @.ns.t.snapshots")
+    moment = dict(moments)[version]
+    table("DELETE FROM @.ns.t WHERE country = 'US'")
+    table(f"CALL @.system.rollback({T}, timestamp => TIMESTAMP '{moment}')")
+    assert table.rows("@.ns.t") == all_rows()
+    for both in ("", ", version => '1', timestamp => TIMESTAMP '2020-01-01 00:00:00'"):
+        with pytest.raises(Exception, match="either version, a number or a tag, or timestamp"):
+            table(f"CALL @.system.rollback({T}{both})")
     assert table(f"CALL @.system.drop_tag({T}, name => 'three')") == [("three", version)]
     with pytest.raises(Exception, match=r"no snapshot 999 .*|TableVersionNotFoundError, code 11"):
         table(f"CALL @.system.rollback({T}, version => 999)")

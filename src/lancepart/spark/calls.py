@@ -84,7 +84,12 @@ def run(name: str, usual: Procedure, warehouse: Warehouse, given: Arguments) -> 
     if name not in plain_calls.PROCEDURES:
         raise plain_calls.refusal(name, shown(path))
     location = plain_tables.writable(warehouse.catalog, tuple(path))
-    prepared = {**given, "params": _params(given), "limit": _age(given) if name == "expire" else None}
+    prepared = {
+        **given,
+        "params": _params(given),
+        "limit": _age(given) if name == "expire" else None,
+        "snapshot": _snapshot(given) if name == "rollback" else None,
+    }
     done = plain_calls.PROCEDURES[name](warehouse.catalog.root, location, prepared)
     return _result_rows(done) if isinstance(done, MaintenanceResult) else [done]
 
@@ -108,8 +113,20 @@ def _limit(given: Arguments) -> datetime | timedelta | None:
     if moment is not None and old is not None:
         raise InvalidInputError("give either older_than, a moment, or age, such as '7d'")
     if moment is not None:
-        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=moment)
+        return _moment(moment)
     return None if old is None else age(old)
+
+
+def _snapshot(given: Arguments) -> int | str | datetime:
+    """The snapshot that a call names: a number, a tag, or the one of a moment."""
+    version, moment = given["version"], given["timestamp"]
+    if (version is None) == (moment is None):
+        raise InvalidInputError("say what comes back: either version, a number or a tag, or timestamp, a moment")
+    return number_or_tag(version) if moment is None else _moment(moment)
+
+
+def _moment(micros: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
 
 
 def value_of(text: str) -> Any:
@@ -188,7 +205,7 @@ def repair(warehouse: Warehouse, given: Arguments) -> Rows:
 
 def rollback(warehouse: Warehouse, given: Arguments) -> Rows:
     """Bring back the rows of an older snapshot."""
-    return [{"version": _table(warehouse, given).maintenance.rollback(number_or_tag(given["version"]))}]
+    return [{"version": _table(warehouse, given).maintenance.rollback(_snapshot(given))}]
 
 
 def create_tag(warehouse: Warehouse, given: Arguments) -> Rows:

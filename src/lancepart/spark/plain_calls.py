@@ -16,7 +16,6 @@ from lancepart.layout.plain import open_plain
 from lancepart.maintain import indices
 from lancepart.maintain.leaf_maintenance import MaintenanceResult
 from lancepart.model.aliases import Value
-from lancepart.model.snapshot_text import number_or_tag
 from lancepart.model.suggest import near
 from lancepart.storage import plain_upkeep
 from lancepart.storage.root import Root
@@ -79,7 +78,9 @@ def expire(root: Root, location: str, given: Given) -> MaintenanceResult:
 
 def rollback(root: Root, location: str, given: Given) -> Mapping[str, Value]:
     """Bring back the rows of an older version."""
-    wanted = number_or_tag(given["version"])
+    wanted = given["snapshot"]
+    if isinstance(wanted, datetime):
+        raise UnsupportedOperationError("a plain Lance table goes back to a version or a tag, not to a moment")
     open_plain(root, location, wanted)
     return {"version": plain_upkeep.restore(root, location, wanted)}
 

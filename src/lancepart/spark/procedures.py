@@ -157,7 +157,11 @@ PROCEDURES: Mapping[str, Procedure] = {
     "rollback": Procedure(
         run=calls.rollback,
         comment="Bring back the rows of an older snapshot, as a new one",
-        parameters=(_TABLE, Parameter("version", "the snapshot's number, or a tag")),
+        parameters=(
+            _TABLE,
+            Parameter("version", "the snapshot's number, or a tag", default=_NULL),
+            Parameter("timestamp", "in its place: the snapshot of a moment", "timestamp", _NULL),
+        ),
         columns=pa.schema([("version", _COUNT)]),
     ),
     "create_tag": Procedure(

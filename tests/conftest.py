@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from tests.support import s3
 from tests.support.catalogs import Place
 from tests.support.processes import TORTURE
-from tests.support.tiers import slow
+from tests.support.tiers import slow, thin
 
 settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 settings.register_profile("long", max_examples=2000, deadline=None, suppress_health_check=list(HealthCheck))
@@ -41,8 +41,10 @@ def local(tmp_path: Path) -> Place:
     return Place(str(tmp_path / "root"), {})
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    """Leave the long races and kills to ``make torture``."""
+    """Leave most variants to ``make test-all``, and the long races and kills to ``make torture``."""
+    thin(items)
     if TORTURE:
         return
     config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])

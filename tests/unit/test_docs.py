@@ -17,6 +17,7 @@ PAGES = sorted(page for page in DOCS.rglob("*.md") if "```python" in page.read_t
 PAGES.append(README)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

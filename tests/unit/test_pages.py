@@ -76,6 +76,7 @@ def test_every_page_is_in_the_navigation_of_the_site() -> None:
     assert len(NAVIGATION) == len(pages)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("page", NAVIGATION)
 def test_pages_link_to_what_a_reader_has(page: str) -> None:
     """Links stay inside docs/ or go to the web; the site has nothing else."""
@@ -87,6 +88,7 @@ def test_pages_link_to_what_a_reader_has(page: str) -> None:
         assert found.is_relative_to(ROOT / "docs"), target
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("page", NAVIGATION)
 def test_a_page_that_cites_the_source_says_how_to_get_it(page: str) -> None:
     """Readers have the site and the wheel: not the tests, and none of the documents that we implement."""

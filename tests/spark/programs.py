@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-PATIENCE = 300
+PATIENCE = 600
 
 
 def start(name: str, *arguments: str, given: str | None = None) -> subprocess.Popen[str]:

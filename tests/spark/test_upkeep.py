@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from concurrent.futures import Future, ProcessPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import lancepart as lp
+from lancepart.errors import InvalidTableStateError
 from lancepart.maintain import collect
 from lancepart.maintain.local import executor_for
 from lancepart.storage.manifest import Manifest
@@ -138,6 +141,28 @@ def test_old_specs_are_rewritten_in_one_commit(spark: Any, table: lp.Partitioned
     assert [each["spec_id"] for each in held] == [2, 2]
     assert table.inspect.snapshots().num_rows == commits + 2, "the change of the spec, and the rewrite"
     assert_whole(table)
+
+
+@pytest.mark.slow
+def test_a_rollback_is_looked_into_by_the_executors(spark: Any, table: lp.PartitionedTable) -> None:
+    before, version = content(table), table.version
+    table.append(data([(40, "A", 40)]))
+    table.delete("id < 6")
+    tracker = spark.sparkContext.statusTracker()
+    spark.sparkContext.setJobGroup("rollback", "three leaves go back")
+    try:
+        table.maintenance.rollback(version, spark=spark)
+        assert len(tracker.getJobIdsForGroup("rollback")) == 1
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    assert content(table) == before
+    done = table.inspect.snapshots().to_pylist()[-1]
+    assert (done["operation"], done["rows_added"], done["rows_deleted"]) == ("rollback", 6, 1)
+    assert_whole(table)
+    (leaf,) = table.scan("bank = 'A'").plan().leaves
+    shutil.rmtree(Path(table.root, leaf.location, "data"))
+    with pytest.raises(InvalidTableStateError, match=r"can't be restored: .* is missing"):
+        table.maintenance.rollback(table.version - 1, spark=spark)
 
 
 def test_garbage_is_collected_by_the_executors(spark: Any, table: lp.PartitionedTable) -> None:

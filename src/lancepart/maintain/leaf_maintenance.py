@@ -25,14 +25,14 @@ from lancepart.layout.recorded_files import recorded_files
 from lancepart.maintain import leaf_tasks
 from lancepart.maintain.index_places import leaves_of, living
 from lancepart.maintain.indices import Declaring
-from lancepart.maintain.leaf_tasks import Compacting, LeafPlace, Rewriting
+from lancepart.maintain.leaf_tasks import Compacting, GoingBack, LeafPlace, Rewriting, WayBack
 from lancepart.maintain.local import LOCAL
 from lancepart.maintain.progress import track
 from lancepart.model.html_text import html_record
 from lancepart.plan import planner
 from lancepart.read import leaf as reading
 from lancepart.read.engine import Executor
-from lancepart.storage import history, leaf_data, leaf_handle, leaf_record
+from lancepart.storage import history, leaf_record
 from lancepart.storage.manifest import Manifest
 from lancepart.storage.snapshot import Snapshot
 from lancepart.storage.translate import UnreadableError
@@ -218,7 +218,9 @@ def _in_commits(
     return MaintenanceResult(action=opening.operation, changed=done, skipped=tuple(skipped), version=version)
 
 
-def rollback(manifest: Manifest, version: int | str | datetime) -> int | None:
+def rollback(
+    manifest: Manifest, version: int | str | datetime, *, executor: Executor = LOCAL, progress: bool = True
+) -> int | None:
     """Restore exactly the rows of an older snapshot as a new commit; concurrent commits are conflicts.
 
     A leaf in the same directory returns to its old version. One that was removed, or recreated in another directory,
@@ -228,7 +230,7 @@ def rollback(manifest: Manifest, version: int | str | datetime) -> int | None:
     target = history.required(manifest, version)
     transaction.needs = target.version
     then = {item.object_id: item for item in _leaves_at(transaction, target)}
-    still: list[tuple[LeafChanges, Leaf, Leaf]] = []
+    still: list[GoingBack] = []
     for item in transaction.plan(None).leaves:
         past = then.get(item.object_id)
         if past is None or past.location != item.location:
@@ -237,27 +239,31 @@ def rollback(manifest: Manifest, version: int | str | datetime) -> int | None:
             continue
         del then[item.object_id]
         if past.read_version != item.read_version and past.read_version is not None:
-            still.append((transaction.work_on(item), item, past))
-    transaction.over(still, lambda found: _go_back(*found))
+            still.append(GoingBack(place=_place(transaction, item), version=past.read_version))
+    found = executor.map(leaf_tasks.way_back, still, "rollback", progress=progress)
+    for work, way in zip(still, found, strict=True):
+        _refuse_lost(work, way)
+    ways = [(transaction.work_on(work.place.leaf), work, way) for work, way in zip(still, found, strict=True)]
+    transaction.over(ways, lambda each: _go_back(*each))
     for past in then.values():
         if past.stats is None or past.stats.rows:
             _copy(transaction, past)
     return transaction.commit()
 
 
-def _go_back(work: LeafChanges, item: Leaf, past: Leaf) -> None:
-    """Make an older version of a leaf the newest, if all of its files still exist."""
-    assert past.read_version is not None
-    handle = leaf_handle.open_leaf(work.root, work.location, past.read_version)
-    if gone := leaf_handle.missing_files(work.root, work.location, handle):
+def _refuse_lost(work: GoingBack, way: WayBack) -> None:
+    if way.obstacle is not None:
         raise InvalidTableStateError(
-            f"the rows of leaf {item.object_id!r} at that snapshot can't be restored: {gone[0]!r} is missing"
+            f"the rows of leaf {work.place.leaf.object_id!r} at that snapshot can't be restored: {way.obstacle}"
         )
-    work.take_version(past.read_version)
-    try:
-        _count(work, item.read_version)
-    except UnreadableError:
-        work.record_counts(added=work.stats.rows, deleted=item.stats.rows if item.stats is not None else 0)
+
+
+def _go_back(changes: LeafChanges, work: GoingBack, way: WayBack) -> None:
+    """Make an older version of a leaf the newest."""
+    changes.take_version(work.version)
+    now = work.place.leaf.stats
+    added, deleted = way.rows or (changes.stats.rows, now.rows if now is not None else 0)
+    changes.record_counts(added=added, deleted=deleted)
 
 
 def _copy(transaction: Transaction, past: Leaf) -> None:
@@ -265,19 +271,6 @@ def _copy(transaction: Transaction, past: Leaf) -> None:
     schema = transaction.metadata.plain_schema
     task = transaction.task(past, None, schema.names)
     verbs.append(transaction, pa.RecordBatchReader.from_batches(schema, reading.read(task)))
-
-
-def _count(work: LeafChanges, before: int | None) -> None:
-    """Record how many rows are added and removed between the published version and the transaction's own."""
-    assert before is not None
-    assert work.head is not None
-    found = leaf_data.difference(work.root, work.location, before, work.head)
-    old = leaf_handle.open_leaf(work.root, work.location, before)
-    whole = sum(len(leaf_handle.live_offsets(old, number)) for number in found.removed)
-    work.record_counts(
-        added=sum(map(len, found.restored.values())) + sum(int(item.num_rows) for item in found.added),
-        deleted=sum(map(len, found.deleted.values())) + whole,
-    )
 
 
 def _leaves_at(transaction: Transaction, snapshot: Snapshot) -> tuple[Leaf, ...]:

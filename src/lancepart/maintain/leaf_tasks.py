@@ -21,7 +21,7 @@ from lancepart.maintain import indices
 from lancepart.model.predicate import Predicate
 from lancepart.read import leaf as reading
 from lancepart.read.leaf import ADDRESS, LeafTask
-from lancepart.storage import leaf_compaction, leaf_handle, leaf_index, leaf_numbers, leaf_record
+from lancepart.storage import leaf_compaction, leaf_data, leaf_handle, leaf_index, leaf_numbers, leaf_record
 from lancepart.storage.leaf_handle import Addresses
 from lancepart.storage.leaf_index import RecordedPart
 from lancepart.storage.root import Root
@@ -247,3 +247,45 @@ def rewrite(work: Rewriting) -> tuple[Addresses, distributed_write.WriteResult] 
     rows = pa.Table.from_batches(found)
     report = distributed_write.write(work.job, rows.drop_columns([ADDRESS]))
     return np.asarray(rows.column(ADDRESS).to_numpy()), report
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoingBack:
+    """A leaf that returns to an older version of its own."""
+
+    place: LeafPlace
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayBack:
+    """What keeps a leaf from returning, if anything does; how many rows come and go, if both versions can be read."""
+
+    obstacle: str | None = None
+    rows: tuple[int, int] | None = None
+
+
+def way_back(work: GoingBack) -> WayBack:
+    """Look whether a leaf can return, and what that changes."""
+    root, location = work.place.root, work.place.leaf.location
+    try:
+        gone = leaf_handle.missing_files(root, location, leaf_handle.open_leaf(root, location, work.version))
+    except UnreadableError as error:
+        return WayBack(obstacle=str(error))
+    if gone:
+        return WayBack(obstacle=f"{gone[0]!r} is missing")
+    try:
+        return WayBack(rows=_difference(work))
+    except UnreadableError:
+        return WayBack()
+
+
+def _difference(work: GoingBack) -> tuple[int, int]:
+    """How many rows are added and removed between the published version and the older one."""
+    root, leaf = work.place.root, work.place.leaf
+    assert leaf.read_version is not None
+    found = leaf_data.difference(root, leaf.location, leaf.read_version, work.version)
+    old = leaf_handle.open_leaf(root, leaf.location, leaf.read_version)
+    whole = sum(len(leaf_handle.live_offsets(old, number)) for number in found.removed)
+    added = sum(map(len, found.restored.values())) + sum(int(item.num_rows) for item in found.added)
+    return added, sum(map(len, found.deleted.values())) + whole

@@ -114,6 +114,8 @@ class Maintenance:
         """
         return repair.repair(self._manifest, leaves=leaves, dry_run=dry_run)
 
-    def rollback(self, version: int | str | datetime) -> int | None:
+    def rollback(
+        self, version: int | str | datetime, *, spark: SparkSession | None = None, progress: bool = True
+    ) -> int | None:
         """Bring back the rows of an older snapshot, as a new one."""
-        return leaf_maintenance.rollback(self._manifest, version)
+        return leaf_maintenance.rollback(self._manifest, version, executor=executor_for(spark), progress=progress)

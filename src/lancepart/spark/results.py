@@ -8,6 +8,7 @@ from __future__ import annotations
 from lancepart.commit.leaf_writes import Staged
 from lancepart.commit.write_job import StagedPartition, WriteResult
 from lancepart.maintain.fingerprint import Fingerprint
+from lancepart.maintain.leaf_tasks import WayBack
 from lancepart.maintain.sweep import Found, Garbage, Removed
 from lancepart.maintain.upgrade_copy import CopiedRows, Copy
 from lancepart.model.aliases import Value
@@ -25,6 +26,7 @@ _REPORTS = ValueJson(
         Removed,
         Staged,
         StagedPartition,
+        WayBack,
         WriteResult,
     ),
     what="what a task reports",

@@ -26,7 +26,7 @@ TAGS = {"create": "create_tag", "delete": "drop_tag", "list": None}
 OTHERS = {"upgrade", "add_partition_field", "drop_partition_field", "replace_partition_field"}
 """Procedures that are functions of the package, or ``table.update_spec``."""
 DRIVER_ONLY = {"spark", "progress"}
-IN_ONE_PROCESS = {"repair", "rollback"}
+IN_ONE_PROCESS = {"repair"}
 """What changes the manifest alone, so that there is nothing to hand to executors."""
 
 
